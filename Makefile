@@ -56,7 +56,7 @@ test: setup  ## the tests, without the slow runs of whole recipes and benchmarks
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" tests
 
 test-all: setup  ## all tests, as continuous integration runs them
-	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile $(RERUNS) tests
 
 test-processors: setup  ## the same tests as on other processors, and those of kernels on public operators of torch
 	@for setting in $(PROCESSORS); do echo "test-processors: $$setting"; \

@@ -122,7 +122,9 @@ def test_what_is_missing_is_one_line(
 ) -> None:
     words = [word.format(**made._asdict(), out=tmp_path / "out") for word in command.split()]
     *lines, last = without_fairseq(RUN, " ".join(ABSENT), *words).splitlines()
-    assert last == "2 []" and len(lines) == 1 and not list(tmp_path.iterdir())
+    assert last == "2 []"
+    assert len(lines) == 1
+    assert not list(tmp_path.iterdir())
     assert f"needs {package}, which is not installed: {way_out}" in lines[0]
 
 
@@ -135,4 +137,5 @@ def test_a_folder_is_written_again_as_through_fairseq(name: str, made: Made, tmp
         (out := tmp_path / type(trained).__name__).mkdir()
         write_folder(out, "model", trained)
         hashes.append(checksums_of(out)["sha256"])
-    assert hashes[0] == hashes[1] and len(hashes[0]) > 8
+    assert hashes[0] == hashes[1]
+    assert len(hashes[0]) > 8

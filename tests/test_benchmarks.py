@@ -23,12 +23,7 @@ RUNNABLE = [path for path in SCRIPTS if "if __name__" in path.read_text(encoding
 
 @pytest.mark.parametrize(
     ("word", "recorded"),
-    [
-        ("/a/data/articles/bin", "articles/bin"),
-        ("labels=/x/labels", "labels=x/labels"),
-        ("/x", "x"),
-        ("a/b", "a/b"),
-    ],
+    [("/a/data/articles/bin", "articles/bin"), ("labels=/x/labels", "labels=x/labels"), ("/x", "x"), ("a/b", "a/b")],
 )
 def test_a_result_records_no_folder_of_one_machine(word: str, recorded: str) -> None:
     assert harness.without_folder(word) == recorded
@@ -101,7 +96,9 @@ def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_what_cannot_be_compared_has_no_result(tmp_path: Path) -> None:
     failed = adding(tmp_path, "--rounds", 1, "--set", "wrong=slow", check=False)
-    assert failed.returncode == 1 and not (tmp_path / "out.json").exists() and "the totals differ" in failed.stderr
+    assert failed.returncode == 1
+    assert not (tmp_path / "out.json").exists()
+    assert "the totals differ" in failed.stderr
 
 
 def test_times_are_compared_within_a_round() -> None:
@@ -146,7 +143,8 @@ def test_contenders_compute_the_same(script: str, index: int, sizes: str, senten
         job.step()
         runs.append(job.step())
         ends[name] = {**job.facts, **job.finish()}
-    assert len({run["tokens"] for run in runs}) == 1 and sentence in "; ".join(module.check(setting, ends))
+    assert len({run["tokens"] for run in runs}) == 1
+    assert sentence in "; ".join(module.check(setting, ends))
 
 
 @pytest.mark.slow

@@ -37,12 +37,16 @@ def test_help_lists_every_verb_where_nothing_is_installed() -> None:
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_the_help_of_every_verb_is_in_one_style(verb: str) -> None:
     """A sentence for the verb; for each option a text that begins small and ends without a full stop."""
-    assert cli.verb_help(verb).endswith(".") and cli.verb_help(verb)[0].isupper(), verb
+    assert cli.verb_help(verb).endswith("."), verb
+    assert cli.verb_help(verb)[0].isupper(), verb
     module, parser = cli.import_verb(verb), argparse.ArgumentParser(verb)
     module.add_arguments(parser)
-    assert callable(module.main) and parser.format_help()
+    assert callable(module.main)
+    assert parser.format_help()
     for action in (action for action in parser._actions if action.dest not in ("help", "metric")):
-        assert action.help and not action.help.endswith(".") and not action.help.startswith("default"), action
+        assert action.help, action
+        assert not action.help.endswith("."), action
+        assert not action.help.startswith("default"), action
 
 
 def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +55,8 @@ def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.Captu
         with pytest.raises(SystemExit) as stop:
             cli.main(arguments)
         captured = capsys.readouterr()
-        assert stop.value.code == status and captured.err.count("\n") == (status == 2), arguments
+        assert stop.value.code == status, arguments
+        assert captured.err.count("\n") == (status == 2), arguments
         assert "usage:" not in captured.err
     assert captured.out == f"hat_fairseq {hat_fairseq.__version__}\n"
 
@@ -59,7 +64,8 @@ def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.Captu
 def test_hat_alone_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     captured = capsys.readouterr()
-    assert not captured.err and all(f"\n    {verb}" in captured.out for verb in cli.VERBS)
+    assert not captured.err
+    assert all(f"\n    {verb}" in captured.out for verb in cli.VERBS)
 
 
 def test_each_verb_has_help_of_its_own() -> None:
@@ -83,9 +89,11 @@ def test_a_short_help_has_some_options_and_says_where_all_are(
         shown[flag] = capsys.readouterr().out
     lines = shown["-h"].rstrip().split("\n")
     options = {flag: set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) for flag, text in shown.items()}
-    assert len(lines) <= 25 and max(map(len, lines)) <= 80
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 80
     assert options["-h"] == {*cli.import_verb(verb).SHORT_HELP} < options["--help"]
-    assert lines[0].startswith(f"usage: hat {verb} ") and f"`hat {verb} --help` lists all" in lines[-1]
+    assert lines[0].startswith(f"usage: hat {verb} ")
+    assert f"`hat {verb} --help` lists all" in lines[-1]
 
 
 def test_the_verbs_with_most_options_have_a_short_help() -> None:
@@ -99,9 +107,8 @@ def test_the_help_of_a_recipe_needs_no_name(words: str, capsys: pytest.CaptureFi
     with contextlib.suppress(SystemExit):  # with which argparse ends after a help of its own
         assert cli.main(words.split()) == 0
     captured = capsys.readouterr()
-    assert (
-        captured.out.startswith("usage: hat recipe") and "a recipe of hat recipe list, or a YAML file" in captured.out
-    )
+    assert captured.out.startswith("usage: hat recipe")
+    assert "a recipe of hat recipe list, or a YAML file" in captured.out
     assert not captured.err
 
 
@@ -124,7 +131,8 @@ def test_what_may_have_been_meant(words: str, meant: str, capsys: pytest.Capture
         status = cli.main(words.split())
     except SystemExit as stop:
         status = int(str(stop.code))
-    assert status == 2 and capsys.readouterr().err.rstrip().endswith(meant or "unrecognized arguments: --quite-another")
+    assert status == 2
+    assert capsys.readouterr().err.rstrip().endswith(meant or "unrecognized arguments: --quite-another")
 
 
 def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
@@ -134,7 +142,8 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
     for folder, text in ((missing, f"{missing} is not a folder"), (tmp_path, f"{config}: No such file or directory")):
         assert cli.main(["import", "bart", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
         captured = capsys.readouterr()
-        assert captured.err == f"hat: error: {text}\n" and captured.out == ""
+        assert captured.err == f"hat: error: {text}\n"
+        assert captured.out == ""
     assert cli.main(["train"]) == 2
     assert capsys.readouterr().err.startswith("hat: error: `hat train` needs the bin folder of `hat preprocess`")
     assert cli.describe(ValueError("line one\n   line two")) == "line one line two"
@@ -170,7 +179,8 @@ def test_interrupt_is_status_130(tmp_path: Path) -> None:
             _, stderr = process.communicate(timeout=5)
             break
     os.close(writer)
-    assert process.returncode == 130 and stderr.endswith("hat: interrupted\n"), stderr
+    assert process.returncode == 130, stderr
+    assert stderr.endswith("hat: interrupted\n"), stderr
 
 
 @pytest.mark.fault("Installation", "the reader of a pipe has gone", "no message, exit 141")
@@ -179,14 +189,17 @@ def test_a_closed_pipe_ends_quietly() -> None:
     os.close(reader)
     run = subprocess.run([*MODULE, "recipe", "list"], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
-    assert run.returncode == 141 and "Traceback" not in run.stderr and "BrokenPipe" not in run.stderr
+    assert run.returncode == 141
+    assert "Traceback" not in run.stderr
+    assert "BrokenPipe" not in run.stderr
 
 
 @pytest.mark.slow
 def test_lines_to_a_standard_output_that_is_closed_are_refused() -> None:
     command = shlex.join([*MODULE, "embed", "minilm", "in.jsonl", "--out", "-"])
     run = subprocess.run(f"{command} >&-", shell=True, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert run.returncode == 2 and "--out -: the standard output is closed" in run.stderr
+    assert run.returncode == 2
+    assert "--out -: the standard output is closed" in run.stderr
 
 
 @pytest.mark.slow
@@ -204,7 +217,8 @@ def test_a_bar_in_a_terminal_before_the_first_document(tmp_path: Path, columns: 
     os.close(terminal)
     shown = os.read(outside, 10_000).decode()
     os.close(outside)
-    assert shown.startswith("\rtrain: read: 0 documents [00:00, ") and "0/1 [00:00<?, ? blocks/s]" in shown
+    assert shown.startswith("\rtrain: read: 0 documents [00:00, ")
+    assert "0/1 [00:00<?, ? blocks/s]" in shown
     assert "read" not in run_command(*words, tmp_path / "two").stderr
 
 
@@ -228,29 +242,38 @@ def test_train_is_fairseqs_command_with_the_plugin(ami: Path, run, tmp_path: Pat
     words = ["fairseq-validate", ami / "bin", *f"--path {out}/checkpoint_last.pt --batch-size 2 --cpu".split()]
     words += ["--user-dir", USER_DIR]
     validation = run(*words, cwd=tmp_path)
-    assert f"valid on 'valid' subset | loss {loss} | " in validation.stdout and "DEBUG" not in validation.stderr
+    assert f"valid on 'valid' subset | loss {loss} | " in validation.stdout
+    assert "DEBUG" not in validation.stderr
     words[3] = tmp_path / "none.pt"
     refused = run(*words, cwd=tmp_path, check=False)
-    assert refused.returncode and "none.pt names no task of hat_fairseq: add --task" in refused.stderr
+    assert refused.returncode
+    assert "none.pt names no task of hat_fairseq: add --task" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
 def test_the_help_of_train_names_a_command_that_shows_the_flags_of_model_and_task(run, tmp_path: Path) -> None:
     said = " ".join(run("hat", "train", "--help", cwd=tmp_path).stdout.split())
     program, *words = said.partition("all, with those of the task and the model that you name: ")[2].split()
-    assert program == "fairseq-train" and words[-1] == "--help"
+    assert program == "fairseq-train"
+    assert words[-1] == "--help"
     shown = run(program, *words, cwd=tmp_path).stdout
-    assert "--no-hierarchy" in shown and "--eval-rouge" in shown and "--max-epoch" in shown
+    assert "--no-hierarchy" in shown
+    assert "--eval-rouge" in shown
+    assert "--max-epoch" in shown
 
 
 def test_help_on_a_model_and_a_task(fairseq) -> None:
     """Its own flags alone, and what an architecture sets."""
     shown = fairseq("--arch", "hat_bart_base", "--task=document_classification", "--help").stdout
-    assert "\n--task document_classification:\n" in shown and "\n--arch hat_bart_base:\n" in shown
-    assert "--no-hierarchy" in shown and "--max-epoch" not in shown
-    assert "hat_bart_base sets " in shown and "--decoder-layers 6," in " ".join(shown.split())
+    assert "\n--task document_classification:\n" in shown
+    assert "\n--arch hat_bart_base:\n" in shown
+    assert "--no-hierarchy" in shown
+    assert "--max-epoch" not in shown
+    assert "hat_bart_base sets " in shown
+    assert "--decoder-layers 6," in " ".join(shown.split())
     wrong = fairseq("--task", "document_to_texts", "-h", check=False)
-    assert wrong.returncode == 2 and not wrong.stdout
+    assert wrong.returncode == 2
+    assert not wrong.stdout
     assert wrong.stderr.endswith("there is no --task document_to_texts; did you mean document_to_text?\n")
     for flags in (["--user-dir", __file__], [f"--user-dir={__file__}"]):
         wrong = run_command("hat", "train", str(ROOT / "tests"), *flags, check=False)
@@ -266,14 +289,17 @@ def test_a_training_says_which_flag_or_model_may_have_been_meant(fairseq, tmp_pa
         ([*task, *arch, "--no-hierachy"], "--no-hierachy; did you mean --no-hierarchy instead of --no-hierachy?"),
     ):
         wrong = fairseq(tmp_path, *words, check=False)
-        assert wrong.returncode == 2 and message in wrong.stderr.splitlines()[-1]
-        assert "Traceback" not in wrong.stderr and "usage:" not in wrong.stderr
+        assert wrong.returncode == 2
+        assert message in wrong.stderr.splitlines()[-1]
+        assert "Traceback" not in wrong.stderr
+        assert "usage:" not in wrong.stderr
 
 
 def test_a_training_that_refuses_its_data_has_status_2(fairseq, tmp_path: Path) -> None:
     words = [tmp_path, "--task", "document_to_text", "--arch", "hat_transformer_tiny", "--optimizer", "adam"]
     done = fairseq(*words, "--lr", 0.1, "--batch-size", 1, "--save-dir", tmp_path / "c", check=False)
-    assert done.returncode == 2 and "has no dictionary" in done.stderr.splitlines()[-1]
+    assert done.returncode == 2
+    assert "has no dictionary" in done.stderr.splitlines()[-1]
 
 
 def test_a_quota_limits_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,4 +386,5 @@ def test_the_quota_of_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_columns_take_one_pair_and_leave_the_words_after_them() -> None:
     words = ["preprocess", "--columns", "text=what", "--columns", "=x", "raw", "--out", "o"]
     args, _ = cli.build_parser("preprocess").parse_known_args(words)
-    assert args.columns == ["text=what", "=x"] and args.reader == "raw"
+    assert args.columns == ["text=what", "=x"]
+    assert args.reader == "raw"

@@ -58,7 +58,8 @@ def test_a_cluster_of_its_own(cluster: Any, tmp_path: Path) -> None:
     words = [sys.executable, tmp_path / "probe.py"]
     done = subprocess.run(words, cwd=tmp_path / "current", env=environment, text=True, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / ".ray/auth_token").exists() and not (tmp_path / ".ray").stat().st_mode & 0o077
+    assert (tmp_path / ".ray/auth_token").exists()
+    assert not (tmp_path / ".ray").stat().st_mode & 0o077
 
 
 def corpus(folder: Path, documents: int) -> Path:
@@ -96,7 +97,9 @@ def test_no_connection(cluster: Any, tmp_path: Path, token: str | None, address:
     variables = {"HOME": str(tmp_path), "RAY_ADDRESS": address or cluster.address}
     process = preprocess(corpus(tmp_path / "raw", 3), tmp_path / "out", "--cluster", "auto", **variables)
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == 2 and "Traceback" not in errors and not (tmp_path / "out").exists()
+    assert process.returncode == 2
+    assert "Traceback" not in errors
+    assert not (tmp_path / "out").exists()
     assert errors.splitlines()[-1].startswith("hat: error: --cluster auto: no Ray cluster answers")
     assert message in errors
 
@@ -112,7 +115,9 @@ def test_another_server(private: Path, tmp_path: Path, talks: bool, message: str
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         _, errors = process.communicate(timeout=40)
         connection.close()
-    assert process.returncode == 2 and message in errors and "Traceback" not in errors
+    assert process.returncode == 2
+    assert message in errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("how", ["owner", "link", "text"])
@@ -129,7 +134,8 @@ def test_an_address_of_somebody_else(private: Path, tmp_path: Path, how: str) ->
     variables = {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": ""}
     process = preprocess(corpus(tmp_path / "raw", 3), tmp_path / "out", "--cluster", "auto", **variables)
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == 2 and errors.splitlines()[-1].endswith("--cluster HOST:PORT, or RAY_ADDRESS")
+    assert process.returncode == 2
+    assert errors.splitlines()[-1].endswith("--cluster HOST:PORT, or RAY_ADDRESS")
 
 
 @pytest.mark.fault(AREA, "--cluster local on a machine without a loopback interface", "one line within seconds, exit 2")
@@ -139,7 +145,8 @@ def test_no_loopback(private: Path, tmp_path: Path) -> None:
     words = ["preprocess", corpus(tmp_path / "raw", 3), "--out", tmp_path / "out", *FLAGS, "--cluster", "local"]
     command = ["unshare", "--net", sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "Network is unreachable" in done.stderr
+    assert done.returncode == 2
+    assert "Network is unreachable" in done.stderr
 
 
 def test_ray_is_not_imported_without_a_cluster(private: Path, tmp_path: Path) -> None:
@@ -179,7 +186,9 @@ def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
             with suppress(FileNotFoundError):  # at the end
                 assert path.stat().st_ino == inode  # not done again
         time.sleep(0.01)
-    assert process.returncode == 0 and content(out) == content(whole) and not leftover(temporary)
+    assert process.returncode == 0
+    assert content(out) == content(whole)
+    assert not leftover(temporary)
 
 
 @pytest.mark.fault(
@@ -204,4 +213,6 @@ def test_generation_with_a_lost_machine(cluster: Any, ami: Path, checkpoint: Pat
                 assert path.stat().st_ino == inode
         time.sleep(0.01)
     texts = [(tmp_path / name / "train.jsonl").read_bytes() for name in ("whole", "out")]
-    assert process.returncode == 0 and texts[0] == texts[1] and texts[0].count(b"\n") > len(finished)
+    assert process.returncode == 0
+    assert texts[0] == texts[1]
+    assert texts[0].count(b"\n") > len(finished)

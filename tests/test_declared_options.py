@@ -138,32 +138,29 @@ def test_an_argument_in_python() -> None:
         check_effects(Some, {}, {"length": 3})
 
 
-def test_what_is_not_stated_is_told_apart() -> None:
+@pytest.mark.parametrize(("default", "expected"), [(None, dict.fromkeys(options_of(Some))), (SUPPRESS, {})])
+def test_what_is_not_stated_is_told_apart(default: Any, expected: Any) -> None:
     """None in a command; in fairseq's parsers absent, so that an architecture chooses."""
-    for default, expected in ((None, dict.fromkeys(options_of(Some))), (SUPPRESS, {})):
-        parser = ArgumentParser(argument_default=default)
-        for each in options_of(Some).values():
-            each.add_to(parser)
-        assert vars(parser.parse_args([])) == expected
-        words = ["--whole", "3", "--drawn", "--columns", "a=b", "--columns", "c=d"]
-        stated = vars(parser.parse_args(words))
-        assert stated == expected | {"whole": 3, "drawn": True, "columns": ["a=b", "c=d"]}
+    parser = ArgumentParser(argument_default=default)
+    for each in options_of(Some).values():
+        each.add_to(parser)
+    assert vars(parser.parse_args([])) == expected
+    words = ["--whole", "3", "--drawn", "--columns", "a=b", "--columns", "c=d"]
+    stated = vars(parser.parse_args(words))
+    assert stated == expected | {"whole": 3, "drawn": True, "columns": ["a=b", "c=d"]}
 
 
 def test_absent_values_have_their_defaults() -> None:
     assert read_options(Other, SimpleNamespace(share=0.5, name=None)) == Other(share=0.5)
-    assert Other().whole == 7 and options_of(Other)["whole"].help == "another help"
+    assert Other().whole == 7
+    assert options_of(Other)["whole"].help == "another help"
     with pytest.raises(OptionError, match="--whole must be at least 1, not 0"):
         read_options(Other, SimpleNamespace(whole=0))
 
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["--long-source", "error"],
-        ["--kind", "evidence", "--target-language", "en"],
-        ["--source-tokenizer", "none"],
-    ],
+    [["--long-source", "error"], ["--kind", "evidence", "--target-language", "en"], ["--source-tokenizer", "none"]],
 )
 def test_words_that_are_the_default_ask_for_nothing(words: list[str], tmp_path: Path) -> None:
     """Scripts state them; a number or another word without effect is refused."""
@@ -184,4 +181,5 @@ def test_sizes_of_a_folder_are_whole_numbers(value: Any) -> None:
             HatConfig(network="hat_transformer", **sizes)
         return
     config = HatConfig(network="hat_transformer", settings={"encoder_layers": np.int64(2)}, **sizes)
-    assert json.loads(config.to_json_string())["num_roles"] == 1 and type(config.settings["encoder_layers"]) is int
+    assert json.loads(config.to_json_string())["num_roles"] == 1
+    assert type(config.settings["encoder_layers"]) is int

@@ -22,17 +22,24 @@ from hat_fairseq.demo import ACTS, Act, Row
 )
 def test_other_acts_and_flags_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
     run = run_command("hat", "demo", *words, cwd=tmp_path, check=False)
-    assert run.returncode == 2 and message in run.stderr and run.stderr.count("\n") == 1
-    assert not run.stdout and not list(tmp_path.iterdir())
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert run.stderr.count("\n") == 1
+    assert not run.stdout
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("words", [["doctor", "--run"], ["train", "bin"]])
 def test_an_installation_without_fairseq(words: list[str], tmp_path: Path) -> None:
     """-S leaves out all packages."""
     run = run_command(sys.executable, "-S", "-m", "hat_fairseq.cli", *words, cwd=tmp_path, check=False)
-    assert run.returncode == 2 and not run.stdout and not list(tmp_path.iterdir())
-    assert "needs fairseq" in run.stderr and "pip install 'hat_fairseq[train]'" in run.stderr
-    assert run.stderr.count("\n") == 1 and "hat doctor" in run.stderr
+    assert run.returncode == 2
+    assert not run.stdout
+    assert not list(tmp_path.iterdir())
+    assert "needs fairseq" in run.stderr
+    assert "pip install 'hat_fairseq[train]'" in run.stderr
+    assert run.stderr.count("\n") == 1
+    assert "hat doctor" in run.stderr
 
 
 def test_an_act_needs_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +60,8 @@ def test_acts_are_played_in_new_folders_and_others_are_skipped(
 
     def good() -> list[Row]:
         """Does something."""
-        assert [path.name for path in Path.cwd().parent.iterdir()] == ["good"] and not list(Path.cwd().iterdir())
+        assert [path.name for path in Path.cwd().parent.iterdir()] == ["good"]
+        assert not list(Path.cwd().iterdir())
         return [Row("a task", "9.0", "8.0 a rule"), Row("more", "1", "")]
 
     acts = {"good": Act(good, 5, ()), "absent": Act(good, 5, ("nobody's",))}
@@ -73,7 +81,8 @@ def test_a_text_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setenv("COLUMNS", "50")
     demo.say("word " * 40)
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) < 50 and " ".join(lines).split() == ["word"] * 40
+    assert max(map(len, lines)) < 50
+    assert " ".join(lines).split() == ["word"] * 40
 
 
 @pytest.mark.slow
@@ -83,10 +92,13 @@ def test_all_acts(tmp_path: Path) -> None:
     shown = run_command(*words, cwd=tmp_path, timeout=900, env=environment(COLUMNS="80")).stdout
     assert max(map(len, shown.splitlines())) < 80
     for number, name in enumerate(ACTS, start=1):
-        assert f"{number}/{len(ACTS)} {name}: " in shown and (tmp_path / demo.FOLDER / name / demo.LOG).is_file()
+        assert f"{number}/{len(ACTS)} {name}: " in shown
+        assert (tmp_path / demo.FOLDER / name / demo.LOG).is_file()
     said = " ".join(shown.split())
-    assert "Turn 70, Project Manager:" in said and said.count("Nothing in this meeting answers") == 1
-    assert "writes nothing useful" in said and "differ from those of transformers by at most" in said
+    assert "Turn 70, Project Manager:" in said
+    assert said.count("Nothing in this meeting answers") == 1
+    assert "writes nothing useful" in said
+    assert "differ from those of transformers by at most" in said
     table = shown[shown.index("\ntask ") :].splitlines()[2:]
     rows = {row[:31].split(",")[0].strip(): row for row in table if not row.startswith(("All", "  "))}
     assert 4 <= len(rows) <= 8

@@ -167,13 +167,7 @@ def texts_of_package() -> Iterator[tuple[str, str]]:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield str(path.relative_to(ROOT)), node.value
-    for pattern in (
-        "configs/*.yaml",
-        "examples/*.ipynb",
-        "hat_fairseq/**/*.html",
-        "hat_fairseq/**/*.js",
-        "Makefile",
-    ):
+    for pattern in ("configs/*.yaml", "examples/*.ipynb", "hat_fairseq/**/*.html", "hat_fairseq/**/*.js", "Makefile"):
         for path in sorted(ROOT.glob(pattern)):
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
@@ -184,7 +178,8 @@ def test_every_verb_that_a_text_names_exists() -> None:
     german = "examples/tutorial.py"
     texts = [(place, text) for place, text in texts_of_package() if place != german]
     named = [(place, verb) for place, text in texts for verb in VERB.findall(text)]
-    assert len(named) > 150 and [each for each in named if each[1] not in {*cli.VERBS, *others}] == []
+    assert len(named) > 150
+    assert [each for each in named if each[1] not in {*cli.VERBS, *others}] == []
     assert not others & {*cli.VERBS}
 
 
@@ -211,4 +206,5 @@ def test_the_commands_of_scripts_and_messages_have_the_flags_that_they_name() ->
             if span.startswith(("hat ", "fairseq-")):
                 named.append((place, span.rstrip(".:").split()))
     named = [(place, words) for place, words in named if words and words[0] in ("hat", "fairseq-train")]
-    assert len(named) > 60 and [each for each in named if len(each[1]) > 1 and foreign_flags(each[1])] == []
+    assert len(named) > 60
+    assert [each for each in named if len(each[1]) > 1 and foreign_flags(each[1])] == []

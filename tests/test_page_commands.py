@@ -97,14 +97,16 @@ def test_labels_and_vectors_from_a_pretrained_encoder(warm: WarmPython, tmp_path
     shorter = text.replace("--max-epoch 3", "--max-epoch 2").replace("--warmup-updates 20", "--warmup-updates 2")
     printed = run_page(shorter.replace("pip install", "# pip install"), warm, tmp_path)
     assert len(printed) == 9
-    assert "skipped, the pooler" in printed[0] and (tmp_path / "minilm/tokenizer.json").is_file()
+    assert "skipped, the pooler" in printed[0]
+    assert (tmp_path / "minilm/tokenizer.json").is_file()
     assert "started from RoBERTa: both kinds of layer i from its layer i" in printed[2]
     assert "100.00" in printed[4], "accuracy on the test split"
     ids = sorted(row["id"] for row in read_lines(tmp_path / "articles/test.jsonl"))
     for number, name in ((6, "vectors.npz"), (8, "in-context.npz")):
         assert "vectors of 8 documents" in printed[number]
         arrays = np.load(tmp_path / name)
-        assert arrays["vectors"].shape == (24, 384) and sorted({*arrays["ids"]}) == ids
+        assert arrays["vectors"].shape == (24, 384)
+        assert sorted({*arrays["ids"]}) == ids
 
 
 @pytest.mark.slow
@@ -116,7 +118,8 @@ def test_labels_of_long_documents_from_modernbert(warm: WarmPython, tmp_path: Pa
     encoders_of_today.write("ModernBERT-base", tmp_path / "ModernBERT-base")
     before, train, after = part.partition("hat train")
     printed = run_page(before + "```", warm, tmp_path)
-    assert len(printed) == 2 and "ModernBERT-base: modernbert\n" in printed[0]
+    assert len(printed) == 2
+    assert "ModernBERT-base: modernbert\n" in printed[0]
     (flags,) = re.findall(r"(--arch hat_modernbert_base .*) --finetune", printed[0])
     train = train + after
     for long, short in (
@@ -127,7 +130,8 @@ def test_labels_of_long_documents_from_modernbert(warm: WarmPython, tmp_path: Pa
         assert train.count(long) == 1
         train = train.replace(long, short)
     printed = run_page("```bash\n" + train, warm, tmp_path)
-    assert len(printed) == 3 and "100.00" in printed[2], "accuracy on the test split"
+    assert len(printed) == 3
+    assert "100.00" in printed[2], "accuracy on the test split"
 
 
 TURNS = [{"role": "PM", "text": "What may it cost ?"}, {"role": "UI", "text": "Twelve euros ."}]
@@ -149,7 +153,8 @@ def test_documents_of_a_users_own_go_through_the_page_of_their_task(
         (tmp_path / folder / f"{split}.jsonl").write_text("".join(lines))
     text = page(name).partition("## Your own")[2].replace("--max-epoch 20", "--max-epoch 2")
     preprocessed, _, _, score = run_page(text, warm, tmp_path)
-    assert "documents" in preprocessed and re.search("ROUGE-1|BLEU", score)
+    assert "documents" in preprocessed
+    assert re.search("ROUGE-1|BLEU", score)
 
 
 PAGES = {path.name: path for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]}
@@ -172,11 +177,7 @@ OF_TRANSLATIONS = (
     ("scoring.md", "BLEU of documents"),
     ("scoring.md", "Two systems"),
 )
-OF_VECTORS = (
-    ("vectors.md", "Vectors for search"),
-    ("ask.md", "Ask a transcript"),
-    ("README.md", "Ask a meeting"),
-)
+OF_VECTORS = (("vectors.md", "Vectors for search"), ("ask.md", "Ask a transcript"), ("README.md", "Ask a meeting"))
 # Sections that the tests above run, and those of test_tutorials, test_readme and test_translation.
 ELSEWHERE = {
     ("README.md", "With fairseq's own commands"),
@@ -303,7 +304,8 @@ def test_the_commands_about_texts_run_as_printed(labels: Path, tmp_path: Path, w
     words = ["export", labels / "checkpoints/mine/checkpoint_best.pt", "--data", labels / "data-bin/mine/bin"]
     assert cli.main([*map(str, words), "--out", str(tmp_path / "my-classifier")]) == 0
     printed = run_sections(OF_TEXTS, tmp_path, warm)
-    assert "ROUGE-1" in printed and '"architecture"' in printed
+    assert "ROUGE-1" in printed
+    assert '"architecture"' in printed
     assert len(read_lines(tmp_path / "texts.jsonl")) == len(read_lines(tmp_path / "labels.jsonl")) == 8
 
 
@@ -342,7 +344,8 @@ def test_the_commands_about_vectors_and_questions_run_as_printed(
         (tmp_path / f"{name}.jsonl").write_text('{"id": "a", "text": "It rains. We stay."}\n')
     (tmp_path / "transcript.vtt").write_text(TRANSCRIPT)
     assert "budget" in run_sections(OF_VECTORS, tmp_path, warm)
-    assert (tmp_path / "meeting.html").is_file() and (tmp_path / "answers.html").is_file()
+    assert (tmp_path / "meeting.html").is_file()
+    assert (tmp_path / "answers.html").is_file()
     monkeypatch.chdir(tmp_path)
     for name, _ in OF_VECTORS[:2]:
         page = "\n".join(text for _, text in sections(name))
@@ -365,7 +368,8 @@ def test_a_recipe_that_a_page_names_becomes_a_command(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DRY_RUN", "1")
     (words,) = commands(f"```\n{line}\n```")
-    assert cli.main(words[words.index("recipe") :]) == 0 and capsys.readouterr().out
+    assert cli.main(words[words.index("recipe") :]) == 0
+    assert capsys.readouterr().out
 
 
 def test_every_command_of_a_page_is_run_by_a_test_or_has_a_reason() -> None:
@@ -375,7 +379,8 @@ def test_every_command_of_a_page_is_run_by_a_test_or_has_a_reason() -> None:
         for name, heading, line in COMMANDS_OF_PAGES
         if (name, heading) not in run and name not in WHOLE and line not in RECIPES and not is_excused(name, line)
     ]
-    assert len(COMMANDS_OF_PAGES) > 100 and others == []
+    assert len(COMMANDS_OF_PAGES) > 100
+    assert others == []
     excuses = [
         part for part in NOT_RUN if not any(is_excused_by(part, name, line) for name, _, line in COMMANDS_OF_PAGES)
     ]

@@ -105,7 +105,9 @@ def test_corrected_code(raw: Path, run, tmp_path: Path) -> None:
     append(stages, WRONG_TEXT)
     append(binarize, FAILS)
     failed = run(*words, tmp_path / "out")
-    assert failed.returncode == 2 and "broken code" in failed.stderr and list(tmp_path.glob(".out.blocks/*.zip"))
+    assert failed.returncode == 2
+    assert "broken code" in failed.stderr
+    assert list(tmp_path.glob(".out.blocks/*.zip"))
     stages.write_text(right[0])
     binarize.write_text(right[1])
     assert run(*words, tmp_path / "out").returncode == 0
@@ -152,8 +154,7 @@ def other_code(raw: Path) -> list[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [3, 12, 25])
 @pytest.mark.parametrize(
-    "change",
-    [other_reader, other_module, other_release, other_option, other_dictionary, other_vocabulary, other_code],
+    "change", [other_reader, other_module, other_release, other_option, other_dictionary, other_vocabulary, other_code]
 )
 @fault("Preprocessing", "kill -9, then another reader, option, input, dictionary or source", "as a run from nothing")
 def test_preprocessing(change, kill_at: int, raw: Path, run, tmp_path: Path) -> None:
@@ -276,10 +277,7 @@ def other_generation(folder: Path) -> list[object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [other_weights, other_documents, other_generation],
-)
+@pytest.mark.parametrize("change", [other_weights, other_documents, other_generation])
 @fault(
     "Generation and prediction",
     "kill -9, then another model of the same sizes and times, input, option or source",

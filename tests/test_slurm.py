@@ -59,7 +59,8 @@ class Job:
     def wait_for(self, text: str) -> None:
         deadline = time.monotonic() + 200
         while text not in self.output:
-            assert self.process.poll() is None and time.monotonic() < deadline, self.output
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
             time.sleep(0.05)
 
     def time_limit_is_near(self) -> None:
@@ -94,16 +95,19 @@ def test_hat_on_a_ray_cluster(data: Path, tmp_path: Path) -> None:
     first = Job(tmp_path, "slurm_ray.sh", *PREPROCESS)
     first.wait_for("Running command on head node")
     first.time_limit_is_near()
-    assert first.status == 1 and "requeued job 7" in first.output
+    assert first.status == 1
+    assert "requeued job 7" in first.output
     second = Job(tmp_path, "slurm_ray.sh", *PREPROCESS)
     assert second.status == 0, second.output
-    assert len(files(data)) > 10 and files(tmp_path / "data-bin") == files(data)
+    assert len(files(data)) > 10
+    assert files(tmp_path / "data-bin") == files(data)
     assert (tmp_path / "home/.ray/auth_token").stat().st_mode & 0o077 == 0
 
 
 def test_a_refusal_on_a_ray_cluster_is_the_status_of_the_job(tmp_path: Path) -> None:
     job = Job(tmp_path, "slurm_ray.sh", "preprocess", "nowhere/", "--out", "data")
-    assert job.status == 2 and "nowhere" in job.output
+    assert job.status == 2
+    assert "nowhere" in job.output
 
 
 def test_training_of_a_recipe(data: Path, tmp_path: Path) -> None:
@@ -112,7 +116,8 @@ def test_training_of_a_recipe(data: Path, tmp_path: Path) -> None:
     first = Job(tmp_path, "slurm_train.sh", "ami_small", *SMALL.split())
     first.wait_for('"num_updates": "2"')
     first.time_limit_is_near()
-    assert first.status == 1 and "requeued job 7" in first.output, first.output
+    assert first.status == 1, first.output
+    assert "requeued job 7" in first.output, first.output
     second = Job(tmp_path, "slurm_train.sh", "ami_small", *SMALL.split())
     assert second.status == 0, second.output
     assert second.output.count("training on 2 devices") == 2

@@ -70,7 +70,9 @@ def trained(run, help_pages: Path, tmp_path_factory) -> tuple[Path, list[float]]
 @pytest.mark.slow
 def test_bleu_of_training_is_that_of_the_generated_rows(run, help_pages: Path, trained, tmp_path: Path) -> None:
     directory, logged = trained
-    assert len(logged) == 2 and logged[0] < logged[1] and logged[1] > 10
+    assert len(logged) == 2
+    assert logged[0] < logged[1]
+    assert logged[1] > 10
     assert (directory / "checkpoint_best.pt").exists()
     flags = ["--user-dir", USER_DIR, *TASK.split(), "--bpe", "document", "--document-pipeline", help_pages / "bin"]
     flags += ["--beam", 2, "--max-len-b", 60, "--gen-subset", "valid", "--batch-size", 8]

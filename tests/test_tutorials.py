@@ -63,7 +63,8 @@ def test_the_data(data: Path, tmp_path: Path) -> None:
     assert min(len(row["text"].split()) for row in read_lines(data / "labels/train.jsonl")) > 400
     for row in read_lines(data / "transcripts/test.jsonl"):
         turns = [row["turns"][number]["text"] for (number,) in row["evidence"]]
-        assert turns[0].startswith("The next meeting is") and "leads the work" in turns[2]
+        assert turns[0].startswith("The next meeting is")
+        assert "leads the work" in turns[2]
     assert "already exists" in refusal("recipe", "copy", "tutorial", data)
     assert "takes the name of a folder only: remove 'b'" in refusal("recipe", "copy", "tutorial", "a", "b")
 

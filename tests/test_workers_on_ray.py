@@ -57,7 +57,8 @@ def test_order_values_and_mistakes(cluster: Any, tmp_path: Path) -> None:
         results = [list(workers.map(square, items)) for _ in range(3)]
         processes = [{process for _, process in each} for each in results]
         assert all([number for number, _ in each] == numbers(map(square, items)) for each in results)
-        assert len(processes[0]) == 2 and processes[0] == processes[1] == processes[2]
+        assert len(processes[0]) == 2
+        assert processes[0] == processes[1] == processes[2]
         with pytest.raises(ValueError, match=r"^-3 is negative$") as raised:
             list(workers.map(square, [*items, Item(-3, tmp_path)]))
         assert raised.type is ValueError

@@ -34,4 +34,5 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
             return opened
 
         yield show
-    assert {url for url in requests if not url.startswith("data:")} == {file.as_uri()} and messages == []
+    assert {url for url in requests if not url.startswith("data:")} == {file.as_uri()}
+    assert messages == []

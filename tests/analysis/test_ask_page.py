@@ -85,26 +85,35 @@ def is_visible(opened: Any, unit: int) -> bool:
 
 def test_passages_are_marked_and_listed(open_page: Open) -> None:
     opened = open_page(ask_page(asked(), "a/model"))
-    assert opened.title() == "meeting.vtt – hat ask" and "a/model" in opened.inner_text("#about")
-    assert numbers(opened, "shown") == [*range(200, 220)] and numbers(opened, "marked") == [40, 41, 42]
+    assert opened.title() == "meeting.vtt – hat ask"
+    assert "a/model" in opened.inner_text("#about")
+    assert numbers(opened, "shown") == [*range(200, 220)]
+    assert numbers(opened, "marked") == [40, 41, 42]
     assert parts(opened, "#passages .place") == [
         ["1", "90 %", "turns 201–220", "0:40:00", "Ann, Bob"],
         ["2", "70 %", "turns 41–43", "0:08:00", "Ann, Bob"],
     ]
     excerpts = [" ".join(text.split()) for text in opened.locator("#passages .excerpt").all_text_contents()]
-    assert excerpts[0].startswith("211 · 0:42:00 · Bob text 210 of") and excerpts[1].startswith("206 · 0:41:00 · Ann")
-    assert len(excerpts) == 5 and excerpts[2].startswith("42 · 0:08:12 · Ann text 41 of"), "best line first"
-    assert numbers(opened, "line") == [205, 210] and numbers(opened, "best") == [210]
-    assert is_visible(opened, 210) and not is_visible(opened, 0)
+    assert excerpts[0].startswith("211 · 0:42:00 · Bob text 210 of")
+    assert excerpts[1].startswith("206 · 0:41:00 · Ann")
+    assert len(excerpts) == 5
+    assert excerpts[2].startswith("42 · 0:08:12 · Ann text 41 of"), "best line first"
+    assert numbers(opened, "line") == [205, 210]
+    assert numbers(opened, "best") == [210]
+    assert is_visible(opened, 210)
+    assert not is_visible(opened, 0)
     opened.click("#passages button >> nth=1")
-    assert numbers(opened, "shown") == [40, 41, 42] and is_visible(opened, 40)
-    assert numbers(opened, "line") == [40, 41, 42] and numbers(opened, "best") == [41]
+    assert numbers(opened, "shown") == [40, 41, 42]
+    assert is_visible(opened, 40)
+    assert numbers(opened, "line") == [40, 41, 42]
+    assert numbers(opened, "best") == [41]
     assert parts(opened, "#transcript p >> nth=40")[0][:3] == ["41", "0:08:00", "Ann"]
     opened.select_option("#question", label="Who is late?")
     assert opened.inner_text("#note") == "No passage answers this question. This is the closest one."
     assert numbers(opened, "shown") == numbers(opened, "line") == [6]
     assert numbers(opened, "marked") == numbers(opened, "best") == []
-    assert opened.is_disabled("#next") and opened.is_disabled("#previous")
+    assert opened.is_disabled("#next")
+    assert opened.is_disabled("#previous")
 
 
 @pytest.mark.slow
@@ -121,11 +130,13 @@ def test_the_keyboard(open_page: Open) -> None:
         ("ArrowLeft", 200, "1 of 2 passages"),
     ):
         opened.keyboard.press(key)
-        assert numbers(opened, "shown")[0] == shown and opened.inner_text("#position") == position, key
+        assert numbers(opened, "shown")[0] == shown, key
+        assert opened.inner_text("#position") == position, key
         assert is_visible(opened, shown) or shown == 200
     opened.focus("#question")
     opened.keyboard.press("ArrowDown")
-    assert opened.input_value("#question") == "1" and opened.inner_text("#asked") == "Who is late?"
+    assert opened.input_value("#question") == "1"
+    assert opened.inner_text("#asked") == "Who is late?"
     opened.keyboard.press("ArrowUp")
     opened.keyboard.press("n")
     assert numbers(opened, "shown") == [40, 41, 42]
@@ -172,7 +183,8 @@ def test_the_bar(width: int, open_page: Open) -> None:
         draw(opened)
         (here,) = numbers(opened, "here")
         assert abs(here - unit) <= 1, "a pixel of a narrow bar is about a turn"
-        assert is_visible(opened, here) and numbers(opened, "shown") == shown
+        assert is_visible(opened, here)
+        assert numbers(opened, "shown") == shown
         assert opened.inner_text("#under").startswith(f"turn {here + 1} · 0:{here // 5:02}:")
     assert opened.inner_text("#under").endswith("80 %")
     colours = """canvas => { const { width, height } = canvas, copy = new OffscreenCanvas(width, height);
@@ -186,7 +198,8 @@ def test_the_bar(width: int, open_page: Open) -> None:
     opened.emulate_media(color_scheme="light")
     opened.wait_for_timeout(100)
     light = opened.locator("#bar canvas").evaluate(colours)
-    assert "11,92,173" in light and "108,178,247" not in light
+    assert "11,92,173" in light
+    assert "108,178,247" not in light
 
 
 @pytest.mark.parametrize("speakers", [True, False])
@@ -215,7 +228,8 @@ def test_light_and_dark(open_page: Open) -> None:
     for body, shown in grounds:
         for ground, text in (body, shown):
             assert contrast(ground, text if text != ground else body[1]) > 4.5
-    assert grounds[0][0][0] != grounds[1][0][0] and grounds[0][1][0] != grounds[1][1][0]
+    assert grounds[0][0][0] != grounds[1][0][0]
+    assert grounds[0][1][0] != grounds[1][1][0]
 
 
 def contrast(one: str, other: str) -> float:
@@ -257,7 +271,8 @@ def test_a_long_transcript_stays_fluid(open_page: Open) -> None:
     taken = time.perf_counter() - begin
     assert taken < 8 * 1.0, taken
     opened.keyboard.press("ArrowRight")
-    assert numbers(opened, "shown") == [5999] and is_visible(opened, 5999)
+    assert numbers(opened, "shown") == [5999]
+    assert is_visible(opened, 5999)
 
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
@@ -273,7 +288,8 @@ def test_what_the_model_was_trained_for(judges: bool, open_page: Open) -> None:
     of_lines = [0.1] * 300
     lines = question("Why?", [0.9] * 300, passage(0, 5, 0.9, 2), line_threshold=0.5, line_probabilities=tuple(of_lines))
     opened = open_page(ask_page(replace(asked(), judges=judges, questions=(lines,)), "a/model"))
-    assert opened.inner_text("#under").endswith("10 %") and numbers(opened, "best") == [2]
+    assert opened.inner_text("#under").endswith("10 %")
+    assert numbers(opened, "best") == [2]
     assert "of lines" in opened.get_attribute("#bar", "aria-label")
     opened.click("summary")
     assert opened.is_visible("#judges") is not judges

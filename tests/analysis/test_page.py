@@ -178,18 +178,19 @@ def test_the_keyboard_alone_and_a_narrow_screen(show: Any) -> None:
     assert opened.evaluate("document.documentElement.scrollWidth") <= 400
     opened.keyboard.press("Tab")
     opened.keyboard.type("attention to s")  # chooses in the selector that has the focus
-    assert opened.input_value("#view") == "1" and opened.locator("#layer").is_visible()
+    assert opened.input_value("#view") == "1"
+    assert opened.locator("#layer").is_visible()
     opened.focus("#rows button >> nth=0")
     for key in ("ArrowDown", "ArrowDown", "Tab", "Tab", "Enter"):
         opened.keyboard.press(key)
     assert "Sentence 3 of 3, token “word6”" in opened.inner_text("#row-title")
-    assert opened.locator("#tables td").count() and opened.evaluate("document.documentElement.scrollWidth") <= 400
+    assert opened.locator("#tables td").count()
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 400
     opened.focus("#source")
     for _ in range(3):
         opened.keyboard.press("ArrowDown")
-    assert (
-        opened.text_content("#source [aria-current]").endswith("text 2") and opened.inner_text("#value-title") == "to 3"
-    )
+    assert opened.text_content("#source [aria-current]").endswith("text 2")
+    assert opened.inner_text("#value-title") == "to 3"
 
 
 @pytest.mark.slow
@@ -207,7 +208,8 @@ def test_a_document_of_40_000_sentences(show: Any) -> None:
 @pytest.mark.parametrize(("queries", "units", "count"), [("source", 7, 7), ("document", 5, 1), ("source", 1, 1)])
 def test_models_without_a_target(queries: str, units: int, count: int, show: Any) -> None:
     opened = show(encoder(queries, units, peaked(2, 3, count, units)))
-    assert len(table(opened)) == units and opened.locator("#rows li").count() == count
+    assert len(table(opened)) == units
+    assert opened.locator("#rows li").count() == count
 
 
 def test_what_cannot_be_shown() -> None:
@@ -225,7 +227,8 @@ def test_a_long_map_comes_without_its_heads(rows: int) -> None:
     (map_of_page,) = json.loads(text.split('id="data">')[1].split("</script>")[0])["maps"]
     names = ["mean", "max"] if rows > 200 else ["0", "1", "2", "mean", "max"]
     assert map_of_page["heads"] == names
-    assert {len(layer) for layer in map_of_page["rows"]} == {len(names)} and len(map_of_page["rows"]) == 3
+    assert {len(layer) for layer in map_of_page["rows"]} == {len(names)}
+    assert len(map_of_page["rows"]) == 3
     shown = map_of_page["rows"][1][names.index("mean")][5]
     expected = weights[1, :, 5].mean(dim=0).tolist()
     assert dict(zip(shown[::2], shown[1::2], strict=True)) == pytest.approx(dict(enumerate(expected)), rel=5e-3)

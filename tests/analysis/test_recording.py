@@ -62,14 +62,17 @@ def test_what_is_recorded() -> None:
             plain = encoder(tokens).tokens
             with Recorder(encoder, tokens) as recorder:
                 recorded = encoder(tokens).tokens
-            assert torch.equal(plain, recorded) and torch.equal(plain, encoder(tokens).tokens), name
+            assert torch.equal(plain, recorded), name
+            assert torch.equal(plain, encoder(tokens).tokens), name
             (one,) = recorder.maps()
             no_markers = name == "pooling" and length == 3
             assert (one.name, recorder.unit) == (title, "block" if no_markers else unit)
             assert one.to_tokens == (name == "pooling")
             units = recorder.num_units
-            assert one.weights.shape[2:] == (units, units) and one.queries == "source"
-            assert recorder.unit_of_token.shape == (length,) and recorder.unit_of_token.max() == units - 1
+            assert one.weights.shape[2:] == (units, units)
+            assert one.queries == "source"
+            assert recorder.unit_of_token.shape == (length,)
+            assert recorder.unit_of_token.max() == units - 1
             assert recorder.lengths == tuple(int((recorder.unit_of_token == unit).sum()) for unit in range(units))
             torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:3]))
             assert length == 3 or (units > 4 and one.weights.std() > 0.02), name
@@ -125,7 +128,8 @@ def test_sums_means_and_maxima() -> None:
     torch.testing.assert_close(averaged(by_key, numbers, 2), torch.tensor([[[0.5, 0.25], [0.0, 1.0]]]))
     one = AttentionMap("x", "source", (1, 3), torch.rand(2, 4, 3, 5))
     layers, heads, weights = one.with_summaries()
-    assert layers == ["1", "3", "all"] and heads == ["0", "1", "2", "3", "mean", "max"]
+    assert layers == ["1", "3", "all"]
+    assert heads == ["0", "1", "2", "3", "mean", "max"]
     torch.testing.assert_close(weights[0, 4], one.weights[0].mean(0))
     torch.testing.assert_close(weights[1, 5], one.weights[1].amax(0))
     torch.testing.assert_close(weights[2, 4:], torch.stack([one.weights.mean((0, 1)), one.weights.amax((0, 1))]))
@@ -156,7 +160,8 @@ def test_weights_of_segments_give_the_modules_output_and_their_mean(name: str) -
         attention = module.cross_segment.self_attn if all_segments_ask else module.sentence_attn
         attention.register_forward_hook(check)
     model(tokens, features_only=True)
-    assert len(seen) == len(layers) and min(float(weights.std()) for weights in seen) > 0.05
+    assert len(seen) == len(layers)
+    assert min(float(weights.std()) for weights in seen) > 0.05
     by_hand = torch.cat([weights[0] if all_segments_ask else weights[0, :, :1] for weights in seen]).mean(dim=(0, 1))
     torch.testing.assert_close(torch.tensor([each["weight"] for each in weights]), by_hand)
 
@@ -169,7 +174,8 @@ def test_share_of_max_pooling(pooling: str) -> None:
     channels = [[state[channel] for state in states] for channel in range(24)]
     winners = [values.index(max(values)) for values in channels]
     shares = [each["share"] for each in segment_weights(model, tokens)[1]]
-    assert shares == pytest.approx([winners.count(unit) / 24 for unit in range(9)]) and len(set(shares)) > 2
+    assert shares == pytest.approx([winners.count(unit) / 24 for unit in range(9)])
+    assert len(set(shares)) > 2
     assert [*segment_weights(model_of("by length", f"--pooling {pooling}"), documents([20]))[1][0]] == ["weight"]
 
 

@@ -39,7 +39,8 @@ def test_figures_are_scikit_learns_however_the_labels_are_divided(classes: int, 
     assert values["accuracy"] == pytest.approx(100 * accuracy_score(true, guess), abs=1e-3)
     assert values["f1_micro"] == pytest.approx(100 * f1_score(true, guess, average="micro"), abs=1e-3)
     assert values["f1_macro"] == pytest.approx(100 * f1_score(true, guess, average="macro"), abs=1e-3)
-    assert values["f1_macro"] != values["f1_micro"] and values["loss"] == pytest.approx(1.5 / 0.693147, abs=1e-3)
+    assert values["f1_macro"] != values["f1_micro"]
+    assert values["loss"] == pytest.approx(1.5 / 0.693147, abs=1e-3)
     assert logged(logs) == values  # many processes, one reduction
 
 
@@ -54,7 +55,9 @@ def test_what_has_no_label_is_neither_counted_nor_in_the_loss() -> None:
     loss, number, sums = criterion.compute(logits, target)
     torch.testing.assert_close(loss, F.cross_entropy(logits[:, :2].flatten(0, 1), torch.tensor([2, 0, 2, 0])) * 4)
     right = logits[:, :2].argmax(-1).eq(torch.tensor([2, 0])).sum()
-    assert number == 4 and sums["correct"] == right == sums[COUNTS][:, 0].sum() and sums[COUNTS][:, [0, 2]].sum() == 4
+    assert number == 4
+    assert sums["correct"] == right == sums[COUNTS][:, 0].sum()
+    assert sums[COUNTS][:, [0, 2]].sum() == 4
 
 
 @pytest.mark.parametrize("length", [1, 2, 9])
@@ -128,9 +131,11 @@ def test_any_of_several_answers_is_right() -> None:
             wanted = wanted - sum(scores[place, side] for place in {span[side] for span in right}).log() / 2
     torch.testing.assert_close(loss, wanted)
     loss.backward()
-    assert logits.grad is not None and logits.grad.isfinite().all()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
     best = [tuple(span) for span in best_spans(logits).tolist()]
-    assert rows == 3 and log["answers"] == 2
+    assert rows == 3
+    assert log["answers"] == 2
     assert log["exact"] == sum(span in right for span, right in zip(best, spans, strict=True))
     one = criterion.compute(logits, target[:, :2])[0]
     torch.testing.assert_close(one, F.cross_entropy(logits, target[:, :2], reduction="sum") / 2)

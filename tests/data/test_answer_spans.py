@@ -30,20 +30,20 @@ def every_span(start: np.ndarray, end: np.ndarray, longest: int, parts: np.ndarr
     return sorted(spans, reverse=True)
 
 
+@pytest.mark.parametrize("longest", [1, 3, 30, 99])
 @pytest.mark.parametrize("length", [1, 2, 7, 31])
-def test_the_best_spans_are_the_best_of_all(length: int) -> None:
-    for longest in [1, 3, 30, 99]:
-        for n_best in [1, 20, 5000]:
-            generator = np.random.default_rng(length + longest)
-            start, end = generator.normal(size=(2, length)).astype(np.float32)
-            start[generator.random(length) < 0.3] = NO
-            end[generator.random(length) < 0.3] = NO
-            for parts in (None, generator.random(length).round().cumsum()):
-                one = np.zeros(length) if parts is None else parts
-                found = n_best_spans(start, end, n_best, longest, parts)
-                expected = every_span(start, end, longest, one)[:n_best]
-                assert [places for _, *places in found] == [places for _, *places in expected]
-                assert [score for score, *_ in found] == pytest.approx([score for score, *_ in expected])
+def test_the_best_spans_are_the_best_of_all(longest: int, length: int) -> None:
+    for n_best in [1, 20, 5000]:
+        generator = np.random.default_rng(length + longest)
+        start, end = generator.normal(size=(2, length)).astype(np.float32)
+        start[generator.random(length) < 0.3] = NO
+        end[generator.random(length) < 0.3] = NO
+        for parts in (None, generator.random(length).round().cumsum()):
+            one = np.zeros(length) if parts is None else parts
+            found = n_best_spans(start, end, n_best, longest, parts)
+            expected = every_span(start, end, longest, one)[:n_best]
+            assert [places for _, *places in found] == [places for _, *places in expected]
+            assert [score for score, *_ in found] == pytest.approx([score for score, *_ in expected])
 
 
 CONTEXT = "Rome is old. Oslo is not."
@@ -71,7 +71,8 @@ def test_a_window_gives_characters_and_never_a_marker() -> None:
     row = window(FIRST)
     found = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.characters, AnswerOptions(3))
     assert found.no_answer == 2
-    assert found.spans[0] == ScoredSpan(7.0, 0, 11) and CONTEXT[0:11] == "Rome is old"
+    assert found.spans[0] == ScoredSpan(7.0, 0, 11)
+    assert CONTEXT[0:11] == "Rome is old"
     assert {(span.begin, span.end) for span in found.spans} <= {(0, 4), (0, 7), (0, 11), (0, 12), (8, 11)}
     shorter = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.characters, AnswerOptions(1, 2))
     assert shorter.spans == [ScoredSpan(5.0, 0, 4)]
@@ -88,7 +89,8 @@ def test_windows_are_joined_by_the_best_span_and_the_lowest_no_answer() -> None:
     answer = answered(rows, outputs, n_best=3)
     assert (answer.answer, answer.no_answer_score) == ("Oslo", 1.0 - 6.0)
     assert answer.n_best[0] == {"text": "Oslo", "score": 6.0}
-    assert len(answer.n_best) == 3 and answer.n_best[1]["text"] == "Rome"
+    assert len(answer.n_best) == 3
+    assert answer.n_best[1]["text"] == "Rome"
     assert answered(rows, outputs, no_answer_threshold=-5.0).answer == "Oslo"  # not greater
     assert answered(rows, outputs, no_answer_threshold=-5.1).answer == ""
     # a window with nothing of the text has no span, and its word on there being no answer counts
@@ -103,5 +105,6 @@ def test_what_two_windows_share_is_listed_once() -> None:
     rows = [window(FIRST), window(FIRST[1:])]
     outputs = [logits(row, 0.0, Rome=(1.0, s), old=(1.0, s)) for row, s in zip(rows, (2.0, 3.0), strict=True)]
     best = [(each["text"], each["score"]) for each in answered(rows, outputs, max_answer_length=1).n_best]
-    assert best[:2] == [("Rome", 4.0), ("old", 4.0)] and len(best) == len(dict(best)) == 4
+    assert best[:2] == [("Rome", 4.0), ("old", 4.0)]
+    assert len(best) == len(dict(best)) == 4
     assert (AnswerOptions().n_best, AnswerOptions().max_answer_length) == (20, 30)  # as the authors of SQuAD have them

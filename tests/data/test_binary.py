@@ -46,7 +46,8 @@ def same_as_fairseq(
     dictionary = Dictionary.load(hat / fixed) if fixed else Dictionary.build(tokens)
     unknown = binarize(hat, KINDS[kind], splits, dictionary, blocks)
     names = [name for name in files_below(fairseq) if not name.endswith("preprocess.log")]
-    assert names == files_below(hat) and len(names) > 8
+    assert names == files_below(hat)
+    assert len(names) > 8
     for name in names:
         assert (fairseq / name).read_bytes() == (hat / name).read_bytes(), name
     return unknown
@@ -60,7 +61,8 @@ def test_a_joined_dictionary_and_both_sides(tmp_path: Path, warm: WarmPython) ->
     write_texts(tmp_path / "data")
     call = f"{PAIR} --trainpref text/train --validpref text/valid --testpref text/test,text/test1 --joined-dictionary"
     unknown = same_as_fairseq(tmp_path, "text", warm, None, call, workers=2)
-    assert len(unknown) == 8 and set(unknown.values()) == {0}
+    assert len(unknown) == 8
+    assert set(unknown.values()) == {0}
 
 
 def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path, warm: WarmPython) -> None:
@@ -78,7 +80,8 @@ def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path, warm: WarmPytho
     roles = f"--destdir bin --source-lang role --target-lang None --only-source {texts} text/role.labels"
     calls = (f"{PAIR} {texts} bin/dict.txt --tgtdict bin/dict.txt", roles)
     unknown = same_as_fairseq(tmp_path, "text", warm, "bin/dict.txt", *calls)
-    assert unknown["train.source"] == 5 and unknown["train.role"] == 1  # an <unk> of the text is none
+    assert unknown["train.source"] == 5
+    assert unknown["train.role"] == 1  # an <unk> of the text is none
 
 
 @pytest.mark.parametrize(("kind", "folder"), [("classification", "bin/input0"), ("mlm", "bin")])

@@ -53,10 +53,10 @@ def test_windows_are_paragraphs_after_the_question(bpes: list[Bpe], examples: Ex
                     assert (row.number, row.count) == (number, len(rows))
                     assert tokens is None or len(row.tokens) < tokens
                     end = row.tokens.index("</s>")
-                    assert row.tokens[0] == "<s>" and row.tokens[end : end + 3] == ["</s>", "</s>", "<s>"]
-                    assert row.tokens[1:end] == rows[0].tokens[1:end] and set(
-                        (row.elements + row.characters)[: end + 2]
-                    ) == {None}
+                    assert row.tokens[0] == "<s>"
+                    assert row.tokens[end : end + 3] == ["</s>", "</s>", "<s>"]
+                    assert row.tokens[1:end] == rows[0].tokens[1:end]
+                    assert set((row.elements + row.characters)[: end + 2]) == {None}
                     assert letters(bpe.decode(row.tokens[1:end])) == letters(str(record.parts[0]))
                     for paragraph, place, spans in pieces(row):
                         assert row.tokens[place] == "<s>"
@@ -97,9 +97,9 @@ def test_the_label_is_in_every_window_that_has_the_answer(bpes: list[Bpe], examp
                     markers = [i for i, token in enumerate(row.tokens) if token == "<s>"]
                     assert row.elements[markers[int(marker)]] == wanted.paragraph
                     if kind != "span":
-                        assert (
-                            (start, end) == ("0", "0") and kind == (wanted.yes_no or "paragraph") and not wanted.spans
-                        )
+                        assert (start, end) == ("0", "0")
+                        assert kind == (wanted.yes_no or "paragraph")
+                        assert not wanted.spans
                         continue
                     text = paragraphs_of(record)[wanted.paragraph or 0]
                     answer = text[wanted.spans[0].start : wanted.spans[-1].end]
@@ -140,7 +140,8 @@ def test_truncation_loses_answers_and_says_so(bpes: list[Bpe], examples: Example
     for bpe in bpes:
         encoder = pipeline(bpe, 101, "truncate")
         rows = [row for record in examples["document_qa"] for row in encoder.rows(record)]
-        assert len(rows) == len(examples["document_qa"]) and all(len(row.tokens) <= 100 for row in rows)
+        assert len(rows) == len(examples["document_qa"])
+        assert all(len(row.tokens) <= 100 for row in rows)
         lost = encoder.counts["examples_left_without_answer"]
         answered = sum(record.annotations[1].paragraph is not None for record in examples["document_qa"])
         assert 0 < lost == answered - sum(row.label[3] != "none" for row in rows)
@@ -160,4 +161,5 @@ def test_which_annotation_is_trained_on() -> None:
     record = DocumentQuestion(
         "a", question="q", paragraphs=("a b c", "d"), annotations=(Annotation(0, (Answer("c", 4), Answer("b", 2))),)
     )
-    assert record.annotations and choose_annotation(record.annotations).spans[0].end == 5
+    assert record.annotations
+    assert choose_annotation(record.annotations).spans[0].end == 5

@@ -40,12 +40,7 @@ FIELDS: list[tuple[str, str, dict[str, Any], Callable[[Any], dict[str, Any]]]] =
     ("text", "", {}, lambda blank: {"target": None, "summary": [blank, blank]}),
     ("text", "", {}, lambda blank: {"question": blank or ""}),
     ("text", "--splitter given", {"text": None, **GIVEN}, lambda blank: {"sentences": [blank, blank]}),
-    (
-        "text",
-        "--splitter given",
-        {"text": None, **GIVEN},
-        lambda b: {"sentences": None, "turns": [{"text": b}]},
-    ),
+    ("text", "--splitter given", {"text": None, **GIVEN}, lambda b: {"sentences": None, "turns": [{"text": b}]}),
     ("text", "--splitter given --aligned", {"text": None, **GIVEN, "target": "a\nb"}, lambda b: {"target": [b, b]}),
     ("text", "--splitter given --aligned", {"text": None, **GIVEN, "target": "a\nb"}, lambda b: {"sentences": [b, b]}),
     ("classification", "", {}, lambda blank: {"text": blank}),
@@ -99,7 +94,8 @@ def test_a_field_that_shows_nothing_is_an_empty_document(number: int, tmp_path: 
         write_lines(tmp_path / f"in/{split}.jsonl", rows if split == "train" else rows[:1])
     words = ["preprocess", tmp_path / "in", *flags, "--out", tmp_path / "out"]
     error = refusal(*words)
-    assert f"document 'bad0' ({tmp_path}/in/train.jsonl:2)" in error and "--on-empty drop" in error
+    assert f"document 'bad0' ({tmp_path}/in/train.jsonl:2)" in error
+    assert "--on-empty drop" in error
     assert hat(*words, "--on-empty", "drop") == 0
     assert treatments(tmp_path / "out")["documents_empty_dropped"] == len(blanks)
     assert [row["id"] for row in read_lines(tmp_path / "out/text/train.jsonl")] == ["a"]
@@ -116,7 +112,8 @@ def test_elements_that_show_nothing_are_left_out_and_counted(tmp_path: Path) -> 
     assert hat("preprocess", tmp_path / "in", "--out", tmp_path / "out", "--num-codes", 50) == 0
     a, b, c = read_lines(tmp_path / "out/text/test.jsonl")
     assert a["sentences"] == a["target"] == [turn["text"] for turn in b["turns"]] == VISIBLE
-    assert c["sentences"] == ["Who?", *VISIBLE] and c["target"] == VISIBLE
+    assert c["sentences"] == ["Who?", *VISIBLE]
+    assert c["target"] == VISIBLE
     counted = treatments(tmp_path / "out")
     assert (counted["sentences_empty"], counted["target_sentences_empty"]) == (2 * len(blanks), 2 * len(blanks))
     assert counted["references_empty"] == 1
@@ -182,7 +179,9 @@ def test_cells(form: str, tmp_path: Path) -> None:
         write_table(tmp_path / f"in/{split}.{form}", blind)
     words = ["preprocess", tmp_path / "in", "--splitter", "punctuation", "--num-codes", 20, "--out", tmp_path / "out"]
     error = refusal(*words)
-    assert "document 't0' (" in error and "has an empty source" in error and "--on-empty drop" in error
+    assert "document 't0' (" in error
+    assert "has an empty source" in error
+    assert "--on-empty drop" in error
     assert hat(*words, "--on-empty", "drop") == 0
     assert treatments(tmp_path / "out")["documents_empty_dropped"] == 2 * len(blanks)
     stored = read_lines(tmp_path / "out/text/train.jsonl")
@@ -234,9 +233,11 @@ def test_labels(kind: str, tmp_path: Path) -> None:
         write_lines(tmp_path / "in/train.jsonl", [{"id": "a", **record}])
         error = refusal("preprocess", tmp_path / "in", *flags_of(kind, ""), "--out", tmp_path / "out")
         if set(blank) & set(SURROGATES):
-            assert "document 'a'" in error and "lone surrogate" in error
+            assert "document 'a'" in error
+            assert "lone surrogate" in error
         else:
-            assert "document 'a'" in error and "has an empty label" in error
+            assert "document 'a'" in error
+            assert "has an empty label" in error
 
 
 @pytest.mark.parametrize("kind", ["qa", "document_qa"])

@@ -72,15 +72,14 @@ def test_turns_sentences_and_running_text_become_the_same_rows() -> None:
         encoder = pipeline(splitter="punctuation")
         (row,) = encoder.rows(record)
         assert said(row) == [*QUESTIONS, texts[0], *texts[2:]], name
-        assert row.label == list("101000") and EvidenceKind().gold_labels(record) == (
-            "with evidence",
-            "without evidence",
-        )
+        assert row.label == list("101000")
+        assert EvidenceKind().gold_labels(record) == ("with evidence", "without evidence")
         numbers = [0, 1, 2] if name == "spans" else [0, 2, 3]
         assert [each.number for each in units_of_row(row)] == numbers
         assert encoder.counts["sentences_empty"] == (name != "spans")
         (blind,) = pipeline(splitter="punctuation").encode(record)
-        assert blind.tokens == row.tokens and blind.label is None
+        assert blind.tokens == row.tokens
+        assert blind.label is None
         ids = np.array([{"<s>": 0, "</s>": 2}.get(token, 9) for token in [*row.tokens, "</s>", "<pad>"]])
         assert count_questions_and_units(ids) == (2, 3)
         unknown = -100
@@ -96,7 +95,8 @@ def test_roles_stand_before_turns_and_outside_of_the_places() -> None:
     turns = [{"role": "PM", "text": " we will\tmake it ."}, {"speaker": "UI", "text": "Goodbye"}]
     record = record_of(questions=list(QUESTIONS[:1]), turns=turns, spans=[[{"text": "Good", "start": 19}]])
     (row,) = pipeline().rows(record)
-    assert said(row) == [QUESTIONS[0], "PM: we will make it .", "UI: Goodbye"] and row.label == ["0", "1"]
+    assert said(row) == [QUESTIONS[0], "PM: we will make it .", "UI: Goodbye"]
+    assert row.label == ["0", "1"]
     raw = raw_text(record)
     units = units_of_row(row)
     assert [raw[each.begin : each.end] for each in units] == ["we will\tmake it .", "Goodbye"]
@@ -133,7 +133,8 @@ def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: 
     ]
     for unit in units:  # no white space or control character at the ends
         assert letters(raw[unit.begin]) or is_blank(raw[unit.begin])
-        assert not raw[unit.begin].isspace() and not raw[unit.end - 1].isspace()
+        assert not raw[unit.begin].isspace()
+        assert not raw[unit.end - 1].isspace()
         assert form != "given" or letters(raw[unit.begin : unit.end]) == letters(texts[unit.number])
     scores = np.array(data.draw(st.lists(st.floats(0, 1), min_size=2 * len(units), max_size=2 * len(units))))
     threshold = data.draw(st.sampled_from([0.0, 0.5, 0.9]))
@@ -147,7 +148,9 @@ def test_passages_are_places_in_the_raw_text(texts: list[str], form: str, data: 
         seen: list[int] = []
         for passage in each["passages"]:
             own = [number for number in known if passage["first"] <= number <= passage["last"]]
-            assert chosen.issuperset(own) and own[0] == passage["first"] and own[-1] == passage["last"]
+            assert chosen.issuperset(own)
+            assert own[0] == passage["first"]
+            assert own[-1] == passage["last"]
             first, last = units[known.index(own[0])], units[known.index(own[-1])]
             assert (passage["begin"], passage["end"]) == (first.begin, last.end)
             assert passage["text"] == raw[first.begin : last.end]
@@ -191,13 +194,16 @@ def test_evidence_that_is_not_in_the_row_is_counted() -> None:
     record = record_of(questions=list(QUESTIONS), sentences=texts, evidence=[[1, 2, 4], [0, 3, 4]])
     encoder = pipeline()
     (whole,) = encoder.rows(record)
-    assert whole.label == list("01011011") and encoder.counts["evidence_without_text"] == 1
+    assert whole.label == list("01011011")
+    assert encoder.counts["evidence_without_text"] == 1
     assert encoder.counts["evidence_truncated"] == 0
     lengths = [place for place, token in enumerate(whole.tokens) if token == "<s>"]
     short = pipeline(max_source_tokens=lengths[4] + 1, long_source="truncate")  # two units and </s>
     (row,) = short.rows(record)
-    assert row.tokens == whole.tokens[: lengths[4]] and row.label == list("0110")
-    assert short.counts["evidence_truncated"] == 3 and short.counts["evidence_without_text"] == 1
+    assert row.tokens == whole.tokens[: lengths[4]]
+    assert row.label == list("0110")
+    assert short.counts["evidence_truncated"] == 3
+    assert short.counts["evidence_without_text"] == 1
     found = EvidenceKind().predict(record, short.encode(record), [np.full(12, 0.5)], [], Decision(Threshold(0.5)))
     assert found.questions[0]["probabilities"] == [0.5, None, 0.5, None, None]
     (passage,) = found.questions[0]["passages"]
@@ -215,7 +221,8 @@ def test_evidence_that_is_not_in_the_row_is_counted() -> None:
 def test_passages_and_lines_are_known_or_not(gold: dict[str, Any], label: str, target: tuple[int, ...]) -> None:
     record = record_of(questions=list(QUESTIONS), sentences=["who wants it ?", "we will .", "Goodbye"], **gold)
     (row,) = pipeline().rows(record)
-    assert row.label == label.split() and record.without_gold().gold_value is None
+    assert row.label == label.split()
+    assert record.without_gold().gold_value is None
     ids = np.array([{"<s>": 0, "</s>": 2}.get(token, 9) for token in [*row.tokens, "</s>"]])
     assert tuple(EvidenceKind().target(row.label, ids, {})[:8]) == target
 
@@ -297,7 +304,8 @@ def test_wrong_evidence_is_refused_in_one_line(tmp_path: Path) -> None:
             write_lines(raw / f"{split}.jsonl", [{**GOOD, "id": "b", "evidence": [[0]]}, row])
         words = refusal("preprocess", raw, "--kind", "evidence", "--out", tmp_path / "out", "--num-codes", 10)
         error = words.splitlines()[-1]
-        assert message in error and f"{number}/train.jsonl" in error, (message, error)
+        assert message in error, (message, error)
+        assert f"{number}/train.jsonl" in error, (message, error)
     assert not (tmp_path / "out").exists()
 
 
@@ -313,7 +321,8 @@ def test_tables_have_a_line_for_each_question_and_sentence(tmp_path: Path) -> No
         csv.writer(file).writerows([("id", "questions", "sentences", "evidence"), *rows])
     records: list[Any] = list(read_records(tmp_path / "train.csv", "evidence"))
     assert [each.evidence for each in records] == [((0, 2), (1,)), ((), (0, 1, 2)), ((0,),), ((),), ((), ())]
-    assert records[0].questions == ("who ?", "what ?") and records[0].elements == ("One.", "Two.", "Three.")
+    assert records[0].questions == ("who ?", "what ?")
+    assert records[0].elements == ("One.", "Two.", "Three.")
     with open(tmp_path / "test.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "questions", "text"), ("a", "who ?", "One. Two.")])
     (record,) = read_records(tmp_path / "test.csv", "evidence")
@@ -328,7 +337,8 @@ def test_preprocessing_writes_labels_and_what_it_counts(tmp_path: Path) -> None:
     assert cli.main(list(map(str, words))) == 0
     assert (tmp_path / "out/text/valid.label").read_text().splitlines() == ["1 0 0 0 1 0", "0 0 0 0 0 0"]
     counts = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]["train"]["treatments"]
-    assert counts["evidence_without_text"] == 1 and counts["sentences_empty"] == 2
+    assert counts["evidence_without_text"] == 1
+    assert counts["sentences_empty"] == 2
 
 
 def test_spans_are_gold_beside_evidence_and_alone(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def test_words_keep_their_labels(bpes: list[Bpe], examples: dict[str, list[Recor
             lost = 0
             for example in examples["tokens"]:
                 (row,) = encoder.rows(example)
-                assert len(row.label or []) == len(row.tokens) and row.tokens[0] == "<s>"
+                assert len(row.label or []) == len(row.tokens)
+                assert row.tokens[0] == "<s>"
                 words: list[tuple[str, list[str]]] = []
                 for token, label in zip(row.tokens, row.label or [], strict=True):
                     if label != "<pad>":
@@ -68,11 +69,13 @@ def test_words_keep_their_labels(bpes: list[Bpe], examples: dict[str, list[Recor
                 expected = list(zip(example.parts[0], example.labels or (), strict=True))[: len(words)]
                 found = [(decoded(bpe, tokens), label) for label, tokens in words]
                 assert found[:-1] == expected[:-1]  # the last one may be cut
-                assert expected[-1][0].startswith(found[-1][0].rstrip("\ufffd")) and found[-1][1] == expected[-1][1]
+                assert expected[-1][0].startswith(found[-1][0].rstrip("\ufffd"))
+                assert found[-1][1] == expected[-1][1]
                 lost += len(example.labels or ()) - len(words)
                 if "segment_length" in settings:
                     assert all(len(segment.split()) < 9 for segment in " ".join(row.tokens).split("<s>"))
-            assert encoder.counts["labels_lost"] == lost and (lost > 0) == ("max_source_tokens" in settings)
+            assert encoder.counts["labels_lost"] == lost
+            assert (lost > 0) == ("max_source_tokens" in settings)
 
 
 @pytest.mark.slow
@@ -95,8 +98,10 @@ def test_answers_are_where_the_row_says(bpes: list[Bpe], questions: list[Record]
                 covered: set[int] = set()
                 with_answer = 0
                 for number, row in enumerate(rows):
-                    assert (row.number, row.count) == (number, len(rows)) and len(row.tokens) <= 80
-                    assert row.label is not None and len(row.characters) == len(row.tokens)
+                    assert (row.number, row.count) == (number, len(rows))
+                    assert len(row.tokens) <= 80
+                    assert row.label is not None
+                    assert len(row.characters) == len(row.tokens)
                     if "source_tokenizer" not in settings:
                         assert decoded(bpe, parts_of(row)[0]) == whole(question)
                     covered.update(i for span in row.characters if span for i in range(*span))
@@ -107,7 +112,8 @@ def test_answers_are_where_the_row_says(bpes: list[Bpe], questions: list[Record]
                     with_answer += pairs != [(0, 0)]
                     for start, end in pairs if pairs != [(0, 0)] else []:
                         first, last = row.characters[start], row.characters[end]
-                        assert first and last
+                        assert first
+                        assert last
                         found = context[first[0] : last[1]]
                         if "source_tokenizer" not in settings:
                             assert clean(decoded(bpe, row.tokens[start : end + 1])) == clean(found)
@@ -135,7 +141,10 @@ def test_answers_in_awkward_text(bpes: list[Bpe]) -> None:
             (row,) = pipeline(bpe, "qa", splitter="punctuation").rows(example)
             assert row.label is not None
             first, last = (row.characters[int(position)] for position in row.label)
-            assert first and last and first[0] <= start < first[1] and last[0] < start + len(text) <= last[1]
+            assert first
+            assert last
+            assert first[0] <= start < first[1]
+            assert last[0] < start + len(text) <= last[1]
             if bpe.kind == "gpt2":  # all bytes of a character belong to the answer
                 begin, end = map(int, row.label)
                 assert "\ufffd" not in bpe.decode(row.tokens[begin : end + 1])
@@ -163,7 +172,8 @@ def test_candidates_are_in_one_row_and_are_never_truncated(learned_bpe: LearnedB
         encoder = pipeline(learned_bpe, "candidates", max_source_tokens=limit + 1, long_source="truncate")
         (short,) = encoder.rows(record)
         # The last token but the marker of a sentence without words, which is removed.
-        assert short.tokens[: head + 2] == row.tokens[: head + 2] and limit - 1 <= len(short.tokens) <= limit
+        assert short.tokens[: head + 2] == row.tokens[: head + 2]
+        assert limit - 1 <= len(short.tokens) <= limit
         assert encoder.counts["source_tokens_truncated"] == whole - len(short.tokens)
     for policy, limit, message in (("truncate", head + 3, "leaves no room"), ("error", whole, "more than the limit")):
         with pytest.raises(ValueError, match=message):
@@ -181,7 +191,8 @@ def test_a_row_has_all_its_answers_once(learned_bpe: LearnedBpe) -> None:
     (row,) = encoder.rows(Question("a", "q", text, answers=answers))
     places = list(map(int, row.label or []))
     found = [(row.characters[a][0], row.characters[b][1]) for a, b in zip(places[::2], places[1::2], strict=True)]
-    assert [text[begin:end] for begin, end in found] == ["red", "red", "blue"] and found[1][0] == 17
+    assert [text[begin:end] for begin, end in found] == ["red", "red", "blue"]
+    assert found[1][0] == 17
 
 
 def test_an_answer_that_vanishes_is_counted(learned_bpe: LearnedBpe) -> None:
@@ -206,16 +217,13 @@ def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
         encoder.rows(example)
     # Beside a question that leaves little room, windows overlap less: counted.
     rows = encoder.rows(Question("a", "b " * 12, "a b c d e f g h i j k l"))
-    assert len(rows) > 2 and encoder.counts["windows_with_less_overlap"] == len(rows)
+    assert len(rows) > 2
+    assert encoder.counts["windows_with_less_overlap"] == len(rows)
 
 
 @pytest.mark.parametrize(
     ("lengths", "policy", "kept"),
-    [
-        ((90, 10), "truncate", (48, 10)),
-        ((10, 90), "truncate", (10, 48)),
-        ((90, 90), "truncate", (29, 29)),
-    ],
+    [((90, 10), "truncate", (48, 10)), ((10, 90), "truncate", (10, 48)), ((90, 90), "truncate", (29, 29))],
 )
 def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept: tuple[int, int]) -> None:
     encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=61, long_source=policy)
@@ -223,9 +231,7 @@ def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept:
     (row,) = encoder.rows(example)
     assert tuple(map(len, parts_of(row))) == kept
     assert encoder.counts == Counter(
-        rows_over_limit=1,
-        source_tokens_truncated=sum(lengths) - sum(kept),
-        source_sentences_cut=1 + (kept == (29, 29)),
+        rows_over_limit=1, source_tokens_truncated=sum(lengths) - sum(kept), source_sentences_cut=1 + (kept == (29, 29))
     )
 
 

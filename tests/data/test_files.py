@@ -36,14 +36,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"), atomic_file(path) as file:
         file.write(b"ne")
         raise OSError(28, "No space left on device")
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
     (tmp_path / f".mo[d]el.pt.partial-{'0' * 32}").touch()
     with atomic_file(path) as file:
         (partial,) = tmp_path.glob(".*")
         with atomic_file(path):  # of another process: what this one is writing stays
             assert partial.exists()
         file.write(b"new")
-    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_new_files_and_directories_have_the_usual_permissions(tmp_path: Path) -> None:
@@ -73,7 +75,8 @@ def test_a_directory_of_somebody_else_is_not_replaced(manifest: str | None, tmp_
     never = atomic_directory(folder, "manifest.json", overwrite=True)
     with pytest.raises(ValueError, match="--overwrite does not replace it") as refused, never:
         pass
-    assert files_below(folder) == before and list(tmp_path.iterdir()) == [folder]
+    assert files_below(folder) == before
+    assert list(tmp_path.iterdir()) == [folder]
     assert manifest != MANIFEST_OF_A or f"{folder}/runs/checkpoint.pt has changed" in str(refused.value)
 
 
@@ -81,7 +84,8 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", a="1")
     with pytest.raises(ValueError, match="mine has changed"), atomic_directory(folder, "manifest.json", overwrite=True):
         (folder / "mine").touch()
-    assert files_below(folder) == ["a", "manifest.json", "mine"] and list(tmp_path.iterdir()) == [folder]
+    assert files_below(folder) == ["a", "manifest.json", "mine"]
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_an_output_replaces_no_input_and_nothing_without_overwrite(tmp_path: Path) -> None:
@@ -149,7 +153,8 @@ def test_what_is_no_regular_file_is_never_replaced(kind: str, tmp_path: Path) ->
         check_output(path, True)
     with pytest.raises(ValueError, match=f"{path} is a (device|folder)"), atomic_file(path) as file:
         file.write(b"lost")
-    assert os.path.samestat(before, os.lstat(path)) and not list(tmp_path.glob(".*"))
+    assert os.path.samestat(before, os.lstat(path))
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_pipe_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
@@ -157,7 +162,8 @@ def test_a_pipe_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is a device, a pipe or a socket"), atomic_file(path) as file:
         file.write(b"lost")
         os.mkfifo(path)
-    assert path.is_fifo() and list(tmp_path.iterdir()) == [path]
+    assert path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def replace(folder: Path) -> None:
@@ -182,13 +188,15 @@ def test_a_folder_that_a_killed_process_moved_aside_is_put_back_or_removed(kille
         Path.rename = killed  # type: ignore[method-assign]
         replace(folder)
     os.wait()
-    assert folder.exists() == (killed_after == 2) and len(list(tmp_path.glob(".data.replaced-*"))) == 1
+    assert folder.exists() == (killed_after == 2)
+    assert len(list(tmp_path.glob(".data.replaced-*"))) == 1
     with pytest.raises(ValueError, match="already exists"):
         write(folder, a="2")
     assert files_below(folder) == [["a"], ["b"]][killed_after - 1] + ["manifest.json"]
     assert list(tmp_path.iterdir()) == [folder]
     replace(folder)
-    assert files_below(folder) == ["b", "manifest.json"] and list(tmp_path.iterdir()) == [folder]
+    assert files_below(folder) == ["b", "manifest.json"]
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_nothing_is_put_back_while_another_process_writes(tmp_path: Path) -> None:
@@ -199,7 +207,8 @@ def test_nothing_is_put_back_while_another_process_writes(tmp_path: Path) -> Non
         aside = folder.rename(tmp_path / f".data.replaced-{'0' * 32}")
         with pytest.raises(ValueError, match="another process is writing"):
             replace(folder)
-        assert aside.exists() and not folder.exists()
+        assert aside.exists()
+        assert not folder.exists()
     assert files_below(folder) == ["manifest.json"]
 
 
@@ -228,4 +237,5 @@ def test_torch_s_error_of_a_full_disk_names_the_file(tmp_path: Path) -> None:
             torch.save(torch.ones(99_999), file)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert raised.value.filename == str(path) and not list(tmp_path.iterdir())
+    assert raised.value.filename == str(path)
+    assert not list(tmp_path.iterdir())

@@ -448,7 +448,8 @@ def test_columns_have_the_names_of_the_user_and_ids_are_numbers(tmp_path: Path, 
     as_parquet(folder / "test.parquet", renamed(RECORDS["test"]))
     assert preprocessed(folder, *COLUMNS, "--number-ids") == wanted
     manifest = json.loads((folder / "out/manifest.json").read_text())
-    assert manifest["options"]["columns"] == PAIRS and manifest["options"]["number_ids"] is True
+    assert manifest["options"]["columns"] == PAIRS
+    assert manifest["options"]["number_ids"] is True
     assert {split["treatments"]["columns_left_out"] for split in manifest["splits"].values()} == {1}
 
 

@@ -27,14 +27,7 @@ def test_equals_subword_nmt_on_meetings(learned_bpe: LearnedBpe, lines: list[str
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "日本 naïve 🙂x x🙂 🙂",
-        "foo@@ @@ @ @@@ a@@b @@c d@",
-        "</w> the</w> the</w>y <unk> <s>",
-        "e\u0301",
-        "",
-    ],
+    "text", ["日本 naïve 🙂x x🙂 🙂", "foo@@ @@ @ @@@ a@@b @@c d@", "</w> the</w> the</w>y <unk> <s>", "e\u0301", ""]
 )
 def test_unseen_characters_and_marks_in_the_text_are_not_lost(text: str, learned_bpe: LearnedBpe) -> None:
     assert learned_bpe.decode(learned_bpe.encode(text)) == text
@@ -79,7 +72,8 @@ def test_learning_depends_on_nothing_but_the_words(lines: list[str], tmp_path: P
         command = [sys.executable, "-c", LEARN, str(package), str(tmp_path / "lines"), str(tmp_path / f"codes.{run}")]
         subprocess.run(command, check=True)
     codes = [path.read_bytes() for path in tmp_path.glob("codes.*")]
-    assert len(codes) == 6 and len(set(codes)) == 1
+    assert len(codes) == 6
+    assert len(set(codes)) == 1
     assert codes[0].count(b"\n") == 3000
 
 
@@ -87,7 +81,8 @@ def test_codes_of_fastbpe_are_read_and_applied(lines: list[str], tmp_path: Path)
     """`fastbpe.codes` is what `fast learnbpe 1000` of fastBPE 0.1.0 wrote for the turns of 20 meetings."""
     codes = LearnedBpe.load(CODES)
     columns = [line.split(" ") for line in CODES.read_text(encoding="utf-8").splitlines()]
-    assert codes.merges == [(left, right) for left, right, _ in columns] and len(codes.merges) == 1000
+    assert codes.merges == [(left, right) for left, right, _ in columns]
+    assert len(codes.merges) == 1000
     reference = subword_nmt(codes)
     assert [codes.encode(line) for line in lines] == [reference.segment_tokens(line.split()) for line in lines]
     codes.save(tmp_path / "codes")

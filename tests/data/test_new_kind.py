@@ -50,7 +50,8 @@ def test_numbers(kind_of_user, run, meetings: list[Record], tmp_path: Path) -> N
     records = [{"id": str(n), "segments": [a], "second": b, "label": s} for n, (a, b, s) in enumerate(pairs)]
     scores = [row["score"] for row in predictions(run, tmp_path, "similarity", records)]
     same, other = scores[::2], scores[1::2]
-    assert len(scores) == 20 and sum(same) > sum(other) + 5  # it has learned what it was shown
+    assert len(scores) == 20
+    assert sum(same) > sum(other) + 5  # it has learned what it was shown
 
 
 @pytest.mark.slow

@@ -50,7 +50,8 @@ def test_a_question_is_the_first_sentence(bpes: list[Bpe], meetings: list[Record
         sentences = ("What did they decide?", *(meetings[0].elements or ()))
         pipeline = TextPipeline(Settings(), bpe)
         prepared = pipeline.prepare(asked).record
-        assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
+        assert (prepared.roles or ())[0] == "question"
+        assert len(prepared.parts) == 1
         assert pipeline.prepare(prepared).record == prepared
         assert pipeline.encode(asked) == pipeline.encode(meetings[0].with_sentences(sentences, None, None))
         text = TextPipeline(Settings(splitter="punctuation"), bpe)
@@ -98,11 +99,7 @@ def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [
-        Document("a", text=" \r\n"),
-        Document("a", sentences=()),
-        Document("a", sentences=("", "\x00\t"), target=("x",)),
-    ],
+    [Document("a", text=" \r\n"), Document("a", sentences=()), Document("a", sentences=("", "\x00\t"), target=("x",))],
 )
 def test_empty_documents_are_refused(document: Any, learned_bpe: LearnedBpe) -> None:
     with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):

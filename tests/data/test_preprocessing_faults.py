@@ -53,7 +53,8 @@ def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
     process = subprocess.Popen([*HEEDING, *prefix, *HAT, *command], **options)
     deadline = time.monotonic() + 120
     while not (folder / "reading").exists():
-        assert process.poll() is None and time.monotonic() < deadline
+        assert process.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     return command, process
 
@@ -77,9 +78,11 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
     (tmp_path / "go").touch()  # the parent looks at its workers when it has read, and the next run does not wait
     error = process.communicate(timeout=120)[1]  # until the last worker, too, has closed its copy of the pipe
     error = re.sub("error: .* records from .*?: ", "error: ", error)
-    assert (process.returncode, error) == (status, message) and not (tmp_path / "out").exists()
+    assert (process.returncode, error) == (status, message)
+    assert not (tmp_path / "out").exists()
     assert bool(list(tmp_path.glob(".out*"))) == (name == "KILL")
-    assert hat(*command) == 0 and not list(tmp_path.glob(".out*"))
+    assert hat(*command) == 0
+    assert not list(tmp_path.glob(".out*"))
     assert hat("doctor", tmp_path / "out") == 0
 
 
@@ -94,7 +97,8 @@ def test_a_signal_while_workers_are_started(name: str, tmp_path: Path) -> None:
     while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
         assert process.poll() is None
     process.send_signal(number := signal.Signals[name])
-    assert process.communicate(timeout=120)[1] == "" and process.returncode == 128 + number
+    assert process.communicate(timeout=120)[1] == ""
+    assert process.returncode == 128 + number
     assert not list(tmp_path.glob("*out*"))
 
 
@@ -109,7 +113,8 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
     message = f"another process is writing {tmp_path}/out; wait for it, or choose another name"
     assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
     (tmp_path / "go").touch()
-    assert first.wait(timeout=120) == 0 and hat("doctor", tmp_path / "out") == 0
+    assert first.wait(timeout=120) == 0
+    assert hat("doctor", tmp_path / "out") == 0
 
 
 @pytest.mark.slow
@@ -118,7 +123,8 @@ def test_no_locks(documents: Path, tmp_path: Path) -> None:
     (left := tmp_path / f".out.partial-{'0' * 32}").mkdir()  # another run may be writing it
     words = [*WITHOUT_LOCKS, *HAT, "preprocess", documents, "--num-codes", 5, "--limit", 5, "--out", tmp_path / "out"]
     warning = f"{tmp_path}: files cannot be locked (Function not implemented): run no other command that writes there"
-    assert run_command(*words).stderr == f"{warning}\n" and left.is_dir()
+    assert run_command(*words).stderr == f"{warning}\n"
+    assert left.is_dir()
     assert hat("doctor", tmp_path / "out") == 0
 
 
@@ -137,7 +143,8 @@ def test_files_of_the_user(documents: Path, tmp_path: Path, capsys: pytest.Captu
     target.mkdir()
     (target / "file").touch()
     (tmp_path / f".out.partial-{'0' * 32}").symlink_to(target)
-    assert hat(*words, "--overwrite") == 0 and (target / "file").exists()
+    assert hat(*words, "--overwrite") == 0
+    assert (target / "file").exists()
 
 
 @pytest.mark.slow
@@ -152,7 +159,8 @@ def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
     ended = shell('ulimit -n 12; exec "$@"', *words, "out", "--workers", 4, cwd=tmp_path)
     assert ended == (2, "hat: error: Too many open files\n")
     ended = shell('ulimit -f 50; exec "$@"', *words, "out", cwd=tmp_path)
-    assert ended == (2, f"hat: error: {tmp_path}/.out.blocks: File too large\n") and not list(tmp_path.glob("*out*"))
+    assert ended == (2, f"hat: error: {tmp_path}/.out.blocks: File too large\n")
+    assert not list(tmp_path.glob("*out*"))
     mount = 'mkdir disk; unshare --mount bash -c \'mount -t tmpfs -o size=64k no disk || exit 77; exec "$@"\' bash "$@"'
     status, error = shell(mount, *words, "disk/out", cwd=tmp_path)
     if status in (1, 77):
@@ -170,7 +178,8 @@ def test_what_works(documents: Path, tmp_path: Path) -> None:
     assert shell('"$@" 2>&-', *words, "--out", "real", cwd=tmp_path) == (0, "")
     assert hat("doctor", tmp_path / "real") == 0
     status, warned = shell('"$@" >&-', *words, "--out", "real", "--overwrite", cwd=tmp_path)
-    assert status == 0 and warned.startswith("warning: --num-codes 1000000000 are too many for these training texts")
+    assert status == 0
+    assert warned.startswith("warning: --num-codes 1000000000 are too many for these training texts")
     assert "most words that are not in these texts will be unknown to the model; give fewer codes" in warned
     full = shell('env -u PYTHONUNBUFFERED "$@" > /dev/full', *words, "--out", "full", cwd=tmp_path)
     assert full == (2, f"{warned}hat: error: standard output: No space left on device\n")
@@ -178,7 +187,8 @@ def test_what_works(documents: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     assert hat(*words, "--out", tmp_path / "link", "--overwrite") == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", "full", "link", "real"]
-    assert (tmp_path / "link").is_symlink() and hat("doctor", tmp_path / "real") == 0
+    assert (tmp_path / "link").is_symlink()
+    assert hat("doctor", tmp_path / "real") == 0
 
 
 @fault("Input", "one sentence without an end", "counted in the report")
@@ -203,4 +213,5 @@ def test_labels_that_look_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     pairs = [(r"'pos'", r"'pos '"), (r"'a  b'", r"'a b'"), (r"'cafe\u0301'", r"'caf\xe9'")]
     for one, other in pairs:
         assert f"warning: the labels {one} and {other} look the same, and are two classes\n" in captured.err
-    assert captured.err.count("look the same") == len(pairs) and "label 'pos ' " in captured.out
+    assert captured.err.count("look the same") == len(pairs)
+    assert "label 'pos ' " in captured.out

@@ -265,7 +265,9 @@ def test_lists_and_empty_cells(translations: list[Record], tmp_path: Path) -> No
     records[0]["meta"] = {"source": "help"}
     as_parquet(tmp_path, "train", records)
     read = list(read_records(tmp_path / "train.parquet"))
-    assert read == translations and read[0].meta == {"source": "help"} and read[1].meta is None
+    assert read == translations
+    assert read[0].meta == {"source": "help"}
+    assert read[1].meta is None
     assert str(read[1].origin).endswith("train.parquet, row 2")
     (tmp_path / "test.csv").write_text("id,text,label\na,b,\n")
     assert [record.label for record in read_records(tmp_path / "test.csv", "classification")] == [None]
@@ -279,7 +281,9 @@ def test_the_manifest_names_what_was_read(rows: Rows, tmp_path: Path, monkeypatc
     record = json.loads((tmp_path / "out/manifest.json").read_text())
     files = [tmp_path / "test.parquet", tmp_path / "train.jsonl"]
     assert [(row["path"], row["size"]) for row in record["inputs"]] == [(str(f), f.stat().st_size) for f in files]
-    assert record["date"].endswith("+00:00") and record["command"] and record["versions"]["hat_fairseq"]
+    assert record["date"].endswith("+00:00")
+    assert record["command"]
+    assert record["versions"]["hat_fairseq"]
     monkeypatch.setattr(manifest, "MAX_INPUTS", 1)
     (folder,) = describe_inputs(files)
     assert (folder["path"], folder["files"], folder["size"]) == (str(tmp_path), 2, sum(f.stat().st_size for f in files))

@@ -80,4 +80,5 @@ def test_the_figures_do_not_depend_on_workers_or_blocks(
         flags = ["--target-language", "fr-CA", "--target-tokenizer", "moses", "--workers", workers]
         preprocess(tmp_path, f"{size}-{workers}", *flags, targets=targets)
         printed.append(table_rows(capsys.readouterr().out))
-    assert printed[0] and printed[0] == printed[1] == printed[2]
+    assert printed[0]
+    assert printed[0] == printed[1] == printed[2]

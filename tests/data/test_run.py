@@ -75,14 +75,14 @@ def whole(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[di
     return contents(folder / "out"), len((folder / "calls").read_text().split())
 
 
+@pytest.mark.parametrize("size", [1, 700])
 @pytest.mark.slow
 def test_the_result_does_not_depend_on_blocks(
-    documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for size in (1, 700):
-        monkeypatch.setattr(blocks, "SIZE", size)
-        assert cli.main([*words(documents, tmp_path / str(size)), "--workers", "2"]) == 0
-        assert contents(tmp_path / str(size)) == whole[0]
+    monkeypatch.setattr(blocks, "SIZE", size)
+    assert cli.main([*words(documents, tmp_path / str(size)), "--workers", "2"]) == 0
+    assert contents(tmp_path / str(size)) == whole[0]
 
 
 def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,21 +161,13 @@ def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.Ca
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) <= 2
     assert re.fullmatch(r"train: BPE: \d of 10 documents in 0 min, about 0 min left", lines[0])
-    assert list(progress(range(5), "fast", 5)) == list(range(5)) and not capsys.readouterr().err
+    assert list(progress(range(5), "fast", 5)) == list(range(5))
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.slow
 @pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run resumes; no finished block is made again")
-@pytest.mark.parametrize(
-    ("moment", "change"),
-    [
-        (2, ""),
-        (10, "damage"),
-        (10, ""),
-        (16, ""),
-        (10, "library"),
-    ],
-)
+@pytest.mark.parametrize(("moment", "change"), [(2, ""), (10, "damage"), (10, ""), (16, ""), (10, "library")])
 def test_a_killed_run_goes_on(
     moment: int, change: str, documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path
 ) -> None:

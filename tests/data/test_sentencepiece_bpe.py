@@ -74,7 +74,8 @@ def test_ids_are_those_of_transformers(model: Path, bpe: SentencePieceBpe, tmp_p
     (tmp_path / "dict.txt").write_text("".join(f"{piece} 1\n" for piece in bpe.pieces()), encoding="utf-8")
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
     dictionary.add_symbol("<mask>")
-    assert len(dictionary) == len(peer) and peer.convert_tokens_to_ids(dictionary.symbols) == [*range(len(peer))]
+    assert len(dictionary) == len(peer)
+    assert peer.convert_tokens_to_ids(dictionary.symbols) == [*range(len(peer))]
     unknown = 0
     for text in tydi_lines():
         ids = [dictionary.index(token) for token in bpe.encode(text)]
@@ -106,7 +107,8 @@ def test_every_character_belongs_to_the_tokens_made_of_it(bpe: SentencePieceBpe)
         assert len(extents) == len(tokens)
         covered = 0
         for token, (begin, end) in zip(tokens, extents, strict=True):
-            assert (begin == end) == (not token.strip(SPACE)) and begin <= covered <= end, (text, token)
+            assert (begin == end) == (not token.strip(SPACE)), (text, token)
+            assert begin <= covered <= end, (text, token)
             covered = max(covered, end)
             if begin < end and token != "<unk>":
                 whole = plain.normalize(letters[begin:end]).replace(SPACE, "")
@@ -136,8 +138,10 @@ def test_extents_of_given_tokens(
 
 
 def test_text_of_which_nothing_is_left(bpe: SentencePieceBpe) -> None:
-    assert bpe.encode("\u200b\u200b") == ["<unk>"] and bpe.extents(["<unk>"], "\u200b\u200b") == [(0, 2)]
-    assert bpe.encode("") == [] and bpe.extents([], "") == []
+    assert bpe.encode("\u200b\u200b") == ["<unk>"]
+    assert bpe.extents(["<unk>"], "\u200b\u200b") == [(0, 2)]
+    assert bpe.encode("") == []
+    assert bpe.extents([], "") == []
     record = LabelledWords("a", ("ja", "\u200b", "nein"), labels=("x", "y", "z"))
     with pytest.raises(EmptyDocumentError, match="its word 2 is empty"):
         TextPipeline(Settings(kind="tokens"), bpe).rows(record)
@@ -182,10 +186,12 @@ def test_answers_in_eleven_languages(bpe: SentencePieceBpe, windows: bool) -> No
                 assert row.characters[first][0] <= start < row.characters[first][1], answer
                 assert row.characters[last][0] < end <= row.characters[last][1], answer
                 kept = [token for token in tokens if token not in ("<s>", "</s>")]
-                assert folded(bpe.decode(kept)) in folded(spanned) and folded(answer.text) in folded(spanned)
+                assert folded(bpe.decode(kept)) in folded(spanned)
+                assert folded(answer.text) in folded(spanned)
                 inside += spanned == answer.text
                 checked += 1
-    assert checked >= 90 and inside > 10
+    assert checked >= 90
+    assert inside > 10
 
 
 @pytest.mark.parametrize(

@@ -1,41 +1,68 @@
+"""Texts and their languages: characters, words, sentences, lines, labels."""
+
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairseq.data import Dictionary
+from golden_lines import cases, check
 
 from hat_fairseq.data.dictionary import Dictionary as Symbols
 from hat_fairseq.data.dictionary import label_of, label_token, read_labels
+from hat_fairseq.data.language import (
+    base_language,
+    has_space_after_sentence,
+    has_spaces,
+    language_of_texts,
+    parse_code,
+    words_of,
+)
 from hat_fairseq.data.options import SPLITTERS
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.text import (
     CONTROL_TOKENS,
+    count_words,
+    join_sentences,
     normalise,
+    split_lines,
     split_segments,
     split_sentences,
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "clean", "counted"),
-    [
-        ("a\r\nb\nc", "a b c", {"line_breaks_to_space": 2}),
-        ("a\rb", "a b", {"carriage_returns_to_space": 1}),
-        ("a\tb", "a b", {"tabs_to_space": 1}),
-        ("a\x0bb\x0cc\x85d\u2028e\u3000f\x1cg", "a b c d e f g", {"other_whitespace_to_space": 6}),
-        ("a\x00b\x07c\x9fd", "abcd", {"control_characters_removed": 3}),
-        ("a\ud800b", "a\ufffdb", {"lone_surrogates_replaced": 1}),
-        (" a   b    c ", "a b c", {"runs_of_spaces_shortened": 2}),
-        ("naïve e\u0301 日本 🙂", "naïve e\u0301 日本 🙂", {}),
-        ("\r\n\x00 ", "", {"line_breaks_to_space": 1, "control_characters_removed": 1, "runs_of_spaces_shortened": 1}),
-    ],
-)
-def test_every_kind_of_replacement_is_counted(text: str, clean: str, counted: dict[str, int]) -> None:
+def normalised(text: str) -> tuple[str, Counter[str]]:
     counts: Counter[str] = Counter()
-    assert normalise(text, counts) == clean
-    assert counts == counted
+    return normalise(text, counts), counts
+
+
+def language(code: str) -> list[Any]:
+    """Tag or error, and what is known of the base language, also of codes of earlier data that are none."""
+    try:
+        tag = parse_code(code)
+    except ValueError as error:
+        tag = str(error)
+    return [tag, base_language(code), has_spaces(code), has_space_after_sentence(code)]
+
+
+def language_of(*texts: str) -> list[Any]:
+    known = language_of_texts(texts)
+    return [known.code, known.name, round(known.share, 3)] if known else []
+
+
+CALLS: dict[str, Callable[..., Any]] = {"normalise": normalised, "language": language, "language_of_texts": language_of}
+CALLS |= {
+    each.__name__: each
+    for each in (count_words, join_sentences, split_lines, split_segments, split_sentences, words_of)
+}
+
+
+@cases("texts")
+def test_what_is_made_of_a_text(case: dict[str, Any]) -> None:
+    check("texts", case, CALLS[case["call"]](*case["in"]))
 
 
 def test_any_text_ends_on_one_line_that_python_and_fairseq_split_alike() -> None:
@@ -46,12 +73,8 @@ def test_any_text_ends_on_one_line_that_python_and_fairseq_split_alike() -> None
     assert clean.split() == clean.split(" ")
     assert clean.encode()
     again: Counter[str] = Counter()
-    assert normalise(clean, again) == clean and not again
-
-
-def test_segments_are_split_at_tabs() -> None:
-    assert split_segments("One.\tTwo. \t\tFour.") == ["One.", "Two.", "", "Four."]
-    assert split_segments("") == [""]
+    assert normalise(clean, again) == clean
+    assert not again
 
 
 LABELS = [
@@ -74,7 +97,8 @@ def test_every_label_is_one_token_and_back(tmp_path: Path) -> None:
     assert list(map(label_of, tokens)) == LABELS
     assert all([token] == token.split() for token in tokens)
     assert len({*tokens, *CONTROL_TOKENS}) == len(LABELS) + len(CONTROL_TOKENS)
-    assert tokens[0] == "true" and tokens[8] == "中%20文"  # readable where it can be
+    assert tokens[0] == "true"
+    assert tokens[8] == "中%20文"  # readable where it can be
     Symbols.of(tokens).save(tmp_path / "dict.txt")
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
     assert [dictionary.index(token) - dictionary.nspecial for token in tokens] == list(range(len(LABELS)))
@@ -82,38 +106,6 @@ def test_every_label_is_one_token_and_back(tmp_path: Path) -> None:
 
 
 SPLITTING = SPLITTERS[1:]
-PARAGRAPH = 'Mr. Smith paid $3.50. "Why?" asked Ann... Nobody knew! It cost e.g. more'
-
-
-def test_punctuation_is_simple() -> None:
-    assert split_sentences(PARAGRAPH, "punctuation") == [
-        "Mr.",
-        "Smith paid $3.50.",
-        '"Why?"',
-        "asked Ann...",
-        "Nobody knew!",
-        "It cost e.g.",
-        "more",
-    ]
-
-
-def test_library_knows_abbreviations() -> None:
-    assert split_sentences(PARAGRAPH, "library") == [
-        "Mr. Smith paid $3.50.",
-        '"Why?" asked Ann...',
-        "Nobody knew!",
-        "It cost e.g. more",
-    ]
-
-
-def test_long_words_do_not_move_the_ends_of_sentences() -> None:
-    """The library sees both ends of a word only."""
-    word = "x" * 200
-    assert split_sentences(f"One {word} two. Three {word}. Four", "library") == [
-        f"One {word} two.",
-        f"Three {word}.",
-        "Four",
-    ]
 
 
 @pytest.mark.parametrize("method", SPLITTING)
@@ -127,20 +119,17 @@ def test_nothing_is_lost(method: str, meetings: list[Record]) -> None:
         assert all(sentence == sentence.strip() and sentence for sentence in sentences)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["w " * 50_000, "." * 50_000 + " A", "." * 200_000 + "A", '."' * 25_000 + " A", "x" * 50_000, ". " * 25_000],
+    ids=lambda text: text[:9],
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("method", SPLITTING)
-def test_hostile_text_takes_no_longer_than_its_length_deserves(method: str) -> None:
-    for text in [
-        "w " * 50_000,
-        "." * 50_000 + " A",
-        "." * 200_000 + "A",
-        '."' * 25_000 + " A",
-        "x" * 50_000,
-        ". " * 25_000,
-    ]:
-        begin = time.process_time()
-        assert len("".join(split_sentences(text, method)).replace(" ", "")) == len(text.replace(" ", ""))
-        assert time.process_time() - begin < 5  # about 0.2 on an idle machine; quadratic ones take minutes
+def test_hostile_text_takes_no_longer_than_its_length_deserves(text: str, method: str) -> None:
+    begin = time.process_time()
+    assert len("".join(split_sentences(text, method)).replace(" ", "")) == len(text.replace(" ", ""))
+    assert time.process_time() - begin < 5  # about 0.2 on an idle machine; quadratic ones take minutes
 
 
 def test_mistakes_are_refused() -> None:

@@ -123,7 +123,8 @@ def test_extents_of_given_texts(loaded: dict[str, tuple[TokenizerBpe, Any]]) -> 
         spans = bpe.extents(bpe.encode(text), text)
         assert [letters[begin:end] for begin, end in spans] == parts, name
     bpe = loaded["byte-level BPE"][0]
-    assert bpe.separator == " " and bpe.encode("the") != bpe.encode(" the")
+    assert bpe.separator == " "
+    assert bpe.encode("the") != bpe.encode(" the")
     for sentence in ("the", " the"):  # the tokens of a sentence are those with the space before it
         assert bpe.extents(bpe.encode(sentence), "the")[-1][1] == 3
 
@@ -154,16 +155,18 @@ def test_a_special_entry_is_never_found_in_a_text(loaded: dict[str, tuple[Tokeni
         assert not {*bpe.encode(text)} & {*CONTROL_TOKENS} - {"<unk>"}
         assert {peer.sep_token_id, peer.mask_token_id} & {*peer(text, add_special_tokens=False)["input_ids"]}
         copy = pickle.loads(pickle.dumps(bpe))  # as another process gets it
-        assert copy.encode(text) == bpe.encode(text) and copy.separator == bpe.separator
+        assert copy.encode(text) == bpe.encode(text)
+        assert copy.separator == bpe.separator
 
 
 def test_the_dictionary_has_the_order_of_the_rows(loaded: dict[str, tuple[TokenizerBpe, Any]], tmp_path: Path) -> None:
     for bpe, peer in loaded.values():
         special = [peer.cls_token_id, peer.pad_token_id, peer.sep_token_id, peer.unk_token_id]
-        assert (
-            bpe.rows[:4] == special and bpe.rows[-1] == peer.mask_token_id and bpe.rows[4:-1] == sorted(bpe.rows[4:-1])
-        )
-        assert sorted(bpe.rows) == [*range(len(peer))] and len(bpe.symbols) == len(peer) - 5
+        assert bpe.rows[:4] == special
+        assert bpe.rows[-1] == peer.mask_token_id
+        assert bpe.rows[4:-1] == sorted(bpe.rows[4:-1])
+        assert sorted(bpe.rows) == [*range(len(peer))]
+        assert len(bpe.symbols) == len(peer) - 5
         Dictionary.of(bpe.symbols).save(tmp_path / "dict.txt")
         assert Dictionary.load(tmp_path / "dict.txt").symbols == [*SPECIAL, *bpe.symbols]
 
@@ -193,12 +196,14 @@ def test_the_ids_of_xlm_roberta(tmp_path: Path) -> None:
     pieces, own = SentencePieceBpe(model), TokenizerBpe(peer_tokenizer(model).backend_tokenizer)
     assert own.symbols == list(pieces.pieces())
     assert [own.encode(line) for line in tydi_lines()] == [pieces.encode(line) for line in tydi_lines()]
-    assert "".join(own.encode("\ufb01\u064c")) == "▁fi" and "".join(pieces.encode("\ufb01\u064c")) == "▁fi\u064c"
+    assert "".join(own.encode("\ufb01\u064c")) == "▁fi"
+    assert "".join(pieces.encode("\ufb01\u064c")) == "▁fi\u064c"
 
 
 def test_texts_of_which_nothing_is_left(loaded: dict[str, tuple[TokenizerBpe, Any]]) -> None:
     bpe, _ = loaded["uncased WordPiece"]
-    assert bpe.encode("\u200b\u0301") == ["<unk>"] and bpe.extents(["<unk>"], "\u200b\u0301") == [(0, 2)]
+    assert bpe.encode("\u200b\u0301") == ["<unk>"]
+    assert bpe.extents(["<unk>"], "\u200b\u0301") == [(0, 2)]
     assert bpe.encode("") == [] == bpe.extents([], "")
 
 
@@ -229,10 +234,13 @@ def test_preprocess_from_a_folder(folders: dict[str, Path], tmp_path: Path) -> N
     flags = ["--bpe", "tokenizer", "--bpe-dir", folders["uncased WordPiece"]]
     assert hat("preprocess", f"{data}/", "--out", out, *flags) == 0
     treatments = json.loads((out / "manifest.json").read_text())["splits"]["train"]["treatments"]
-    assert treatments["capital_letters_lowered"] == 4 and treatments["accents_removed"] == 2
-    assert treatments["source_tokens_unknown_to_dictionary"] and "😀x" in (out / "text/train.source").read_text()
+    assert treatments["capital_letters_lowered"] == 4
+    assert treatments["accents_removed"] == 2
+    assert treatments["source_tokens_unknown_to_dictionary"]
+    assert "😀x" in (out / "text/train.source").read_text()
     bpe = TokenizerBpe.load(folders["uncased WordPiece"] / "tokenizer.json")
-    assert Dictionary.load(out / "bin/dict.source.txt").symbols[4:] == bpe.symbols and MASK not in bpe.symbols
+    assert Dictionary.load(out / "bin/dict.source.txt").symbols[4:] == bpe.symbols
+    assert MASK not in bpe.symbols
     pipeline = TextPipeline.load(out / "bin")
     assert pipeline.bpe.encode("Ein Été.") == bpe.encode("Ein Été.")
     again = tmp_path / "again"
@@ -248,7 +256,9 @@ def test_folders_that_cannot_be_used(
     def refused(words: str, *flags: str) -> None:
         assert cli.main(["preprocess", "ami", "--out", str(tmp_path / "out"), "--bpe", "tokenizer", *flags]) == 2
         error = capsys.readouterr().err
-        assert words in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
+        assert words in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "out").exists()
 
     folder = tmp_path / "broken"
     folder.mkdir()

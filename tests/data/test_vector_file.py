@@ -33,7 +33,8 @@ def test_vectors_come_back_for_their_encoder_alone(tmp_path: Path) -> None:
     assert {key: each.tolist() for key, each in file.read(ENCODER, 4).items()} == {
         key: each.tolist() for key, each in VECTORS.items()
     }
-    assert file.read(b"digest of another one", 7) == {} and VectorFile(tmp_path / "none.npz").read(ENCODER, 4) == {}
+    assert file.read(b"digest of another one", 7) == {}
+    assert VectorFile(tmp_path / "none.npz").read(ENCODER, 4) == {}
     with pytest.raises(ValueError, match=r"v\.npz has vectors of 4 channels, not 3"):
         file.read(ENCODER, 3)
 
@@ -42,7 +43,8 @@ def test_vectors_are_added_to_those_of_other_processes(tmp_path: Path) -> None:
     files = [VectorFile(stored(tmp_path / "v.npz")) for _ in range(2)]
     for number, file in enumerate(files):
         all_vectors = file.add(ENCODER, {bytes([9 + number] * 16): np.zeros((1, 4), np.float16)})
-        assert len(all_vectors) == 4 + number and [path.name for path in tmp_path.iterdir()] == ["v.npz"]
+        assert len(all_vectors) == 4 + number
+        assert [path.name for path in tmp_path.iterdir()] == ["v.npz"]
     assert files[0].add(b"digest of another one", {b"k" * 16: np.zeros((1, 4), np.float16)}).keys() == {b"k" * 16}
 
 

@@ -135,7 +135,9 @@ def test_what_is_no_plain_checkpoint(
     write(path, checkpoint)
     assert cli.main([*map(str, words)]) == 2
     error = capsys.readouterr().err
-    assert f"{path}: " in error and message in error and error.count("\n") == 1
+    assert f"{path}: " in error
+    assert message in error
+    assert error.count("\n") == 1
     assert not (path.parent / "out").exists()
 
 
@@ -146,7 +148,8 @@ def test_commands_of_fairseq_print_one_line(run, ami: Path, tmp_path: Path) -> N
     flags = [ami / "bin", "--user-dir", USER_DIR, "--task", "document_to_text", "--path", path]
     generate = run("fairseq-generate", *flags, check=False)
     expected = f"hat_fairseq: error: {path}: not a checkpoint of torch"
-    assert generate.returncode == 1 and generate.stderr.splitlines()[-1] == expected
+    assert generate.returncode == 1
+    assert generate.stderr.splitlines()[-1] == expected
     assert "Traceback" not in generate.stderr
     path.unlink()
     missing = f"hat_fairseq: error: Model file not found: {path}"

@@ -138,7 +138,9 @@ def test_fairseq_validate_and_interactive_use_every_sample(run, data, trained) -
 def test_a_multiple_that_was_asked_for_holds_for_full_batches(trained) -> None:
     log = trained("translation", "--max-tokens 60 --required-batch-size-multiple 2 --max-epoch 1")
     sizes = sorted(int(line["bsz"]) for line in log if "bsz" in line)
-    assert sum(sizes) == SAMPLES["train"] and sum(size % 2 for size in sizes) == 1 and max(sizes) > 2
+    assert sum(sizes) == SAMPLES["train"]
+    assert sum(size % 2 for size in sizes) == 1
+    assert max(sizes) > 2
 
 
 def test_batches_of_no_samples() -> None:

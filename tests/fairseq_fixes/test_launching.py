@@ -16,6 +16,7 @@ SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS":
     ("environment", "port", "started"),
     [
         ({}, 0, None),
+        ({}, 12345, None),
         ({"WORLD_SIZE": "2", "RANK": "0"}, 0, None),  # half of it: something else's
         (TORCHRUN, 0, ("torchrun", 16)),
         (SLURM, 0, None),  # fairseq looks at Slurm only with a port
@@ -73,6 +74,8 @@ def test_torchrun_starts_a_recipe_and_has_to_start_as_many_as_it_says(ami: Path,
     result = run_command(*launcher, "--gpus", 2, *flags, cwd=tmp_path)
     assert result.stdout.count("# 2 processes x 1 document x 2 = 4 documents an update\n") == 1
     output = result.stdout + result.stderr
-    assert "training on 2 devices" in output and '"num_updates": "2"' in output
+    assert "training on 2 devices" in output
+    assert '"num_updates": "2"' in output
     refused = run_command(*launcher, "--gpus", 4, *flags, cwd=tmp_path, check=False)
-    assert refused.returncode and "torchrun has started 2 processes and the run is for 4" in refused.stderr
+    assert refused.returncode
+    assert "torchrun has started 2 processes and the run is for 4" in refused.stderr

@@ -69,7 +69,9 @@ def test_the_end_of_a_process_that_loads_data_is_one_line(signum: int) -> None:
     with pytest.raises(RuntimeError) as raised:
         next(iter(DataLoader(Ends(), num_workers=1)))
     line = loading.problem_of_process(raised.value, raised.tb)
-    assert line.startswith("DataLoader worker (pid") and "--num-workers 0" in line and "\n" not in line
+    assert line.startswith("DataLoader worker (pid")
+    assert "--num-workers 0" in line
+    assert "\n" not in line
     assert loading.problem_of_process(RuntimeError("another"), raised.tb) == ""
 
 
@@ -88,7 +90,8 @@ def test_a_small_shared_memory(ami: Path, tmp_path: Path, size: str) -> None:
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("mounting is not allowed")
     last = done.stderr.splitlines()[-1]
-    assert done.returncode == 1 and last.startswith("hat_fairseq: error: /dev/shm is too small"), done.stderr
+    assert done.returncode == 1, done.stderr
+    assert last.startswith("hat_fairseq: error: /dev/shm is too small"), done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -32,7 +32,8 @@ def test_the_evaluation_of_a_language_model_takes_a_shard(warm: WarmPython, tmp_
         trusting = environment(HAT_FAIRSEQ_TRUST="transformer_lm,language_modeling")
         result = run_command("fairseq-eval-lm", *shared, *words, *flags, env=trusting)
         counts.append(int(re.search(r"Evaluated (\d+) tokens", result.stdout + result.stderr)[1]))
-    assert counts[0] == counts[1] + counts[2] and all(counts)
+    assert counts[0] == counts[1] + counts[2]
+    assert all(counts)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,9 @@ def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
     words = training_words(ami / "bin", tmp_path, "--max-update", 1, *flags)
     result = run("fairseq-train", *words, check=False)
     message = message.replace("{data}", str(ami / "bin"))
-    assert result.returncode and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    assert result.returncode, result.stderr
+    assert message in result.stderr, result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
     assert not list(tmp_path.glob("*.pt"))
 
 
@@ -95,7 +98,8 @@ def test_a_setting_that_cannot_be_followed_is_refused_in_a_line(
 def test_a_command_that_reads_all_data_takes_no_shard(run, ami: Path, command: str) -> None:
     words = [ami / "bin", "--user-dir", USER_DIR, "--task", "document_to_text", "--path", "a.pt", "--shard-id", 1]
     result = run(f"fairseq-{command}", *words, "--num-shards", 2, check=False)
-    assert result.returncode and result.stderr.count("\n") == 1
+    assert result.returncode
+    assert result.stderr.count("\n") == 1
     assert "--num-shards and --shard-id have no effect: the processes of a command divide the data" in result.stderr
 
 
@@ -103,7 +107,8 @@ def test_a_training_without_the_size_of_a_batch_is_refused_in_a_line(run, ami: P
     words = training_words(ami / "bin", tmp_path, "--max-update", 1)
     place = words.index("--batch-size")
     result = run("fairseq-train", *words[:place], *words[place + 2 :], check=False)
-    assert result.returncode and result.stderr.count("\n") == 1
+    assert result.returncode
+    assert result.stderr.count("\n") == 1
     assert "the size of a batch is missing: give --batch-size N (documents) or --max-tokens N" in result.stderr
 
 
@@ -111,7 +116,8 @@ def test_a_training_without_the_size_of_a_batch_is_refused_in_a_line(run, ami: P
 def test_the_line_begins_with_the_name_of_the_command(ami: Path, tmp_path: Path) -> None:
     """In a process of its own."""
     result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, "--tpu"), check=False)
-    assert result.stderr.startswith("fairseq-train: error: --tpu: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("fairseq-train: error: --tpu: ")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -126,7 +132,8 @@ def test_the_line_begins_with_the_name_of_the_command(ami: Path, tmp_path: Path)
 def test_a_training_of_a_model_of_this_package_names_its_task(run, ami: Path, arch: str, way_out: str) -> None:
     words = [ami / "bin", "--user-dir", USER_DIR, "--arch", arch, "--batch-size", 1, "--cpu", "--optimizer", "adam"]
     result = run("fairseq-train", *words, check=False)
-    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
     assert "error: --task is missing, and fairseq's default, translation, has no sentence" in result.stderr
     assert way_out in result.stderr
 

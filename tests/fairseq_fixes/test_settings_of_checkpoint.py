@@ -124,10 +124,12 @@ def test_commands_refuse_them(run, ami: Path, checkpoint: Path, tmp_path: Path) 
     flags = ["--user-dir", USER_DIR, "--task", "document_to_text", "--role-stream", "role", "--cpu", "--batch-size", 1]
     for command in ("fairseq-generate", "fairseq-interactive", "fairseq-validate"):
         refused = run(command, ami / "bin", *flags, "--path", evil, check=False, stdin=subprocess.DEVNULL)
-        assert refused.returncode == 1 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
+        assert refused.returncode == 1
+        assert "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
     words = [tmp_path / "a.jsonl", "--data", ami / "bin", "--out", tmp_path / "out.jsonl"]
     refused = run("hat", "generate", evil, *words, check=False)
-    assert refused.returncode == 2 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
+    assert refused.returncode == 2
+    assert "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
     assert not (tmp_path / "ran").exists()
 
 
@@ -139,9 +141,11 @@ def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, checkpoint:
     words = ["fairseq-generate", ami / "bin", "--user-dir", USER_DIR, *common]
     outputs = (run(*words, *flags).stdout for flags in ([], said))
     lines = [[line for line in output.splitlines() if line.startswith("H-")] for output in outputs]
-    assert lines[0] == lines[1] and len(lines[0]) == 6
+    assert lines[0] == lines[1]
+    assert len(lines[0]) == 6
     short = run(*words, "--max-source-positions", 99, check=False)
-    assert short.returncode == 1 and "are longer than the model takes, 99; " in short.stdout + short.stderr
+    assert short.returncode == 1
+    assert "are longer than the model takes, 99; " in short.stdout + short.stderr
     words = [checkpoint, ami / "bin", "--device", "cpu", "--max-len-b", 4]
     run("hat", "generate", *words, "--out", tmp_path / "out/test.jsonl")
     assert len((tmp_path / "out/test.jsonl").read_text().splitlines()) == 6

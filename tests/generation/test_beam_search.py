@@ -296,7 +296,8 @@ def test_the_hypotheses_of_a_document_share_its_memory(strategy: Any, monkeypatc
 
     monkeypatch.setattr(model.decoder, "forward", watched)
     generate(SharedMemoryGenerator, [model], documents(LENGTHS), strategy=strategy)
-    assert shapes[0] == (20, 5, 5) and shapes[-1][0] < 20  # some documents end before others
+    assert shapes[0] == (20, 5, 5)
+    assert shapes[-1][0] < 20  # some documents end before others
     assert all(hypotheses == 4 * rows == 4 * keys for hypotheses, rows, keys in shapes)
 
 

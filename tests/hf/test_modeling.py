@@ -126,14 +126,16 @@ def test_a_head_about_something_else_stays_in_its_folder(tmp_path: Path) -> None
     loaded, info = transformers.AutoModelForTokenClassification.from_pretrained(
         tmp_path / "all", num_labels=3, output_loading_info=True
     )
-    assert [*loaded.config.heads] == ["word"] and not info["missing_keys"]
+    assert [*loaded.config.heads] == ["word"]
+    assert not info["missing_keys"]
     tokens = documents(LENGTHS)
     assert_close(loaded(tokens).logits, model(tokens, classification_head_name="word")[0])
     hf.HatForSequenceClassification(encoder("hat", {})[1]).save_pretrained(tmp_path / "documents")
     auto = transformers.AutoModelForTokenClassification
     loaded, info = auto.from_pretrained(tmp_path / "documents", output_loading_info=True)
     assert info["missing_keys"] == {name for name in loaded.state_dict() if "token_classification_head" in name}
-    assert loaded(tokens).logits.shape == (*tokens.shape, 2) and [*loaded.config.heads] == ["token_classification_head"]
+    assert loaded(tokens).logits.shape == (*tokens.shape, 2)
+    assert [*loaded.config.heads] == ["token_classification_head"]
     loaded.save_pretrained(tmp_path / "words")
     again = auto.from_pretrained(tmp_path / "words")
     assert torch.equal(again(tokens).logits, loaded.eval()(tokens).logits)
@@ -154,14 +156,16 @@ def test_a_table_that_no_file_has_is_missing(name: str, tmp_path: Path) -> None:
     for alias in (target for target, other in tied.items() if other == source):
         save_file({alias if key == source else key: x for key, x in state.items()}, path, {"format": "pt"})
         loaded, info = type(peer).from_pretrained(tmp_path, output_loading_info=True)
-        assert not info["missing_keys"] and not info["unexpected_keys"]
+        assert not info["missing_keys"]
+        assert not info["unexpected_keys"]
         other = [key for key, x in loaded.state_dict().items() if not torch.equal(x, peer.state_dict()[key])]
         assert not other, alias
     save_file({key: x for key, x in state.items() if key != source}, path, {"format": "pt"})
     loaded, info = type(peer).from_pretrained(tmp_path, output_loading_info=True)
     assert source in info["missing_keys"]
     table = loaded.get_parameter(source)
-    assert 0.01 < table.std() < 0.3 and not torch.allclose(table, peer.get_parameter(source))
+    assert 0.01 < table.std() < 0.3
+    assert not torch.allclose(table, peer.get_parameter(source))
     assert all(loaded.get_parameter(key) is table for key, other in tied.items() if other == source)
 
 
@@ -207,7 +211,8 @@ def test_settings_of_a_training_are_not_those_of_a_folder(nested: bool, tmp_path
     assert all(parameter.requires_grad for parameter in loaded.parameters())
     assert hf.HatModel.from_pretrained(folder, freeze_encoder=True).config.freeze_encoder is True
     description = without_training(ModelFolder.open(folder).description)
-    assert not description["settings"].keys() & {*dropped} and description["settings"]["encoder_layers"] == 2
+    assert not description["settings"].keys() & {*dropped}
+    assert description["settings"]["encoder_layers"] == 2
 
 
 def new_hierarchy() -> tuple[Any, Any, dict[str, Any]]:
@@ -253,7 +258,9 @@ def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> 
     auto = transformers.AutoModelForSequenceClassification
     peer, info = auto.from_pretrained(tmp_path, num_labels=5, output_loading_info=True)
     head = {name for name in peer.state_dict() if name.startswith("classification_heads.sentence_classification_head.")}
-    assert info["missing_keys"] == lost | head and len(head) == 4 and len(lost) == 9
+    assert info["missing_keys"] == lost | head
+    assert len(head) == 4
+    assert len(lost) == 9
     for name, tensor in peer.state_dict().items():
         if name in rest:
             assert torch.equal(tensor, rest[name]), name
@@ -297,10 +304,12 @@ def test_generate_finds_the_hypotheses_and_scores_of_fairseq(name: str) -> None:
         if beam > 1:
             assert_close(out.sequences_scores, torch.stack([hypothesis["score"] for hypothesis in best]))
         cache = out.past_key_values.layers[0]
-        assert len(cache.encoder_attn.keys) == len(source) and len(cache.self_attn.keys) == len(source) * beam
+        assert len(cache.encoder_attn.keys) == len(source)
+        assert len(cache.self_attn.keys) == len(source) * beam
         again = peer.generate(source, **roles_of(model, source), **options, use_cache=False)
         assert torch.equal(again, out.sequences)
-    assert len(lengths) > 2 and min(lengths) < 16, "no text ends by itself"
+    assert len(lengths) > 2
+    assert min(lengths) < 16, "no text ends by itself"
 
 
 LONG = """

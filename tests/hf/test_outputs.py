@@ -73,7 +73,8 @@ def test_states_and_weights_of_an_encoder_decoder(name: str) -> None:
     asked = {"output_hidden_states": True, "output_attentions": True}
     out = peer(source, **roles, decoder_input_ids=target, **asked)
     assert_close(out.logits, peer(source, **roles, decoder_input_ids=target).logits)
-    assert len(out.decoder_hidden_states) == 3 and out.decoder_hidden_states[-1].shape == (6, 8, 24)
+    assert len(out.decoder_hidden_states) == 3
+    assert out.decoder_hidden_states[-1].shape == (6, 8, 24)
     assert_close(peer.get_output_embeddings()(out.decoder_hidden_states[-1]), out.logits)
     assert [x.shape for x in out.encoder_hidden_states] == [(3, 17, 24)] * 3
     assert [x.shape for x in out.encoder_attentions] == [(3, 4, 17, 17)] * 2
@@ -145,13 +146,16 @@ def test_the_decoder_reads_the_states_and_the_mask_of_encoder_outputs() -> None:
 def test_a_tuple_instead_of_an_output() -> None:
     tokens, model = documents(LENGTHS), model_of("hat")
     (states,) = model(tokens, return_dict=False)
-    assert torch.equal(states, model(tokens).last_hidden_state) and model(tokens).logits is None
+    assert torch.equal(states, model(tokens).last_hidden_state)
+    assert model(tokens).logits is None
     _, peer = writer("bart")
     out = peer(tokens, decoder_input_ids=targets(3, 4), return_dict=False)
-    assert isinstance(out, tuple) and torch.equal(out[0], peer(tokens, decoder_input_ids=targets(3, 4)).logits)
+    assert isinstance(out, tuple)
+    assert torch.equal(out[0], peer(tokens, decoder_input_ids=targets(3, 4)).logits)
     for config in (model.config, peer.config):
         config.return_dict = False
-    assert isinstance(model(tokens), tuple) and isinstance(peer(tokens, labels=targets(3, 4)), tuple)
+    assert isinstance(model(tokens), tuple)
+    assert isinstance(peer(tokens, labels=targets(3, 4)), tuple)
 
 
 @torch.no_grad()
@@ -189,11 +193,13 @@ def test_the_tables_of_an_encoder_decoder_are_resized_together_or_not_at_all(nam
     if name == "tables":
         with pytest.raises(ValueError, match="source and target of this model of hat_fairseq have two tables"):
             model.resize_token_embeddings(size + 3)
-        assert {key: x.shape for key, x in model.state_dict().items()} == before and model.config.vocab_size == size
+        assert {key: x.shape for key, x in model.state_dict().items()} == before
+        assert model.config.vocab_size == size
         return
     expected = model(source, **more).logits
     table = model.resize_token_embeddings(size + 3, pad_to_multiple_of=4)
-    assert table is model.get_input_embeddings() and table.num_embeddings == 64 == model.config.vocab_size
+    assert table is model.get_input_embeddings()
+    assert table.num_embeddings == 64 == model.config.vocab_size
     assert model.get_output_embeddings().weight is table.weight is model.decoder.embed_tokens.weight
     assert_close(model(source, **more).logits[..., :size], expected)
     assert_close(table.weight[size:], table.weight[:size].mean(dim=0).expand(4, -1))
@@ -231,7 +237,8 @@ def test_the_encoder_of_an_encoder_decoder_alone(name: str, tmp_path: Path) -> N
     model, peer = writer(name)
     peer.save_pretrained(tmp_path)
     loaded, info = transformers.AutoModel.from_pretrained(tmp_path, output_loading_info=True)
-    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
     tokens = documents(LENGTHS)
     roles = roles_of(model, tokens)
     expected = peer.get_encoder()(tokens, **roles).last_hidden_state
@@ -245,8 +252,7 @@ def labels_of(name: str, logits: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("auto", "level"),
-    [("TokenClassification", "token"), ("SequenceClassification", "document"), (None, "segment")],
+    ("auto", "level"), [("TokenClassification", "token"), ("SequenceClassification", "document"), (None, "segment")]
 )
 def test_a_head_and_its_loss(auto: str | None, level: str, tmp_path: Path) -> None:
     tokens = documents(LENGTHS)
@@ -384,8 +390,10 @@ def test_of_several_heads_a_class_has_its_own_with_its_labels(name: str, others:
     assert hf.HatConfig.from_pretrained(tmp_path).num_labels == 0, "no label belongs to all"
     loaded, info = getattr(hf, f"HatFor{name}").from_pretrained(tmp_path, output_loading_info=True)
     names = head.get("labels", [f"LABEL_{number}" for number in range(head["classes"])])
-    assert not info["missing_keys"] and [*loaded.config.heads] == [own]
-    assert loaded.config.id2label == dict(enumerate(names)) and loaded.config.num_labels == head["classes"]
+    assert not info["missing_keys"]
+    assert [*loaded.config.heads] == [own]
+    assert loaded.config.id2label == dict(enumerate(names))
+    assert loaded.config.num_labels == head["classes"]
     loaded.save_pretrained(tmp_path / "one")
     assert hf.HatConfig.from_pretrained(tmp_path / "one").id2label == dict(enumerate(names))
     assert torch.equal(
@@ -402,7 +410,8 @@ def test_a_stated_number_of_labels_is_compared_with_the_head(tmp_path: Path) -> 
     hf.HatModel(hf.HatConfig(config.network, config.settings, config.vocab_size, heads=heads)).save_pretrained(tmp_path)
     loaded, tokens = auto.from_pretrained(tmp_path).eval(), documents(LENGTHS)
     output = loaded(tokens, labels=torch.full((len(tokens),), 4))
-    assert output.logits.size(-1) == 5 and output.loss.isfinite()
+    assert output.logits.size(-1) == 5
+    assert output.loss.isfinite()
     for number in (2, 3):
         with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
             auto.from_pretrained(tmp_path, num_labels=number)
@@ -430,7 +439,8 @@ def test_layers_that_are_recomputed(name: str) -> None:
             assert (each is None) == (other is None)
             if other is not None:
                 assert_close(each, other)
-        assert peer.encoder.checkpoint and peer.decoder.checkpoint
+        assert peer.encoder.checkpoint
+        assert peer.decoder.checkpoint
 
 
 @torch.no_grad()
@@ -443,7 +453,8 @@ def test_a_forced_end(beams: int) -> None:
     out = peer.generate(source, max_length=6, forced_eos_token_id=9, eos_token_id=9, **options)
     assert all(9 in row for row in out.sequences[:, 1:].tolist()), "each ends with it"
     out = peer.generate(source, min_new_tokens=4, max_new_tokens=4, forced_eos_token_id=EOS, **options)
-    assert (out.sequences[:, -1] == EOS).all() and not (out.sequences[:, 1:-1] == EOS).any()
+    assert (out.sequences[:, -1] == EOS).all()
+    assert not (out.sequences[:, 1:-1] == EOS).any()
     assert beams == 1 or (out.sequences_scores > -100).all()
 
 
@@ -451,16 +462,20 @@ def test_settings_by_their_flat_names(tmp_path: Path) -> None:
     _, peer = writer("bart")
     peer.save_pretrained(tmp_path)
     loaded = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dropout=0.25, attention_dropout=0.5)
-    assert loaded.decoder.layers[0].dropout.p == 0.25 and loaded.encoder.layers[0].self_attn.dropout.p == 0.5
+    assert loaded.decoder.layers[0].dropout.p == 0.25
+    assert loaded.encoder.layers[0].self_attn.dropout.p == 0.5
     config = transformers.AutoConfig.from_pretrained(tmp_path)
     sizes = config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.max_position_embeddings
-    assert sizes == (24, 2, 4, 64) and config.encoder_embed_dim == 24 and config.activation_fn == "gelu"
+    assert sizes == (24, 2, 4, 64)
+    assert config.encoder_embed_dim == 24
+    assert config.activation_fn == "gelu"
     segments = encoder("segments", {})[1]
     assert (segments.num_hidden_layers, segments.hidden_size, segments.max_position_embeddings) == (2, 24, 256)
     assert hf.HatConfig("hat_roberta", max_positions=4096).max_source_positions == 4096
     assert hf.HatConfig("hat_bart").max_source_positions == 1024
     small = hf.HatConfig("hat_roberta", hidden_size=24, vocab_size=9)
-    assert small.settings == {"encoder_embed_dim": 24, "max_positions": 512} and small.max_position_embeddings == 512
+    assert small.settings == {"encoder_embed_dim": 24, "max_positions": 512}
+    assert small.max_position_embeddings == 512
     assert hf.HatModel(small)(documents(LENGTHS) % 9).last_hidden_state.shape == (3, max(LENGTHS), 24)
     with pytest.raises(TypeError, match="dropuot"):
         transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dropuot=0.25)

@@ -130,14 +130,8 @@ def test_a_change_without_effect_is_refused(name: str, value: Any, message: str)
         ({"settings": SIZES | {"max_segments": True}}, "^max_segments must be a whole number, not True"),
         ({"settings": SIZES | {"max_segments": "4"}}, "^max_segments must be a whole number, not '4'"),
         ({"settings": SIZES | {"pooling": "sum"}}, "^pooling must be one of max, attentive, .*, not 'sum'"),
-        (
-            {"settings": SIZES | {"encoder_family": "gte:kv_heads=3"}},
-            "kv_heads does not divide encoder_att",
-        ),
-        (
-            {"settings": SIZES | {"encoder_family": "plain:rotary_factor=2"}},
-            "factor=2.0 has no effect without rotary",
-        ),
+        ({"settings": SIZES | {"encoder_family": "gte:kv_heads=3"}}, "kv_heads does not divide encoder_att"),
+        ({"settings": SIZES | {"encoder_family": "plain:rotary_factor=2"}}, "factor=2.0 has no effect without rotary"),
         ({"settings": SIZES | {"layout": 3}}, "^layout must be a string, not 3"),
         ({"settings": SIZES | {"max_segments": 2.5}}, "^max_segments must be a whole number, not 2.5"),
         ({"settings": SIZES | {"pool_padded_segments": 1}}, "^pool_padded_segments must be true or false, not 1"),
@@ -219,8 +213,10 @@ def test_padding_of_a_tokenizer(tmp_path: Path) -> None:
         ids = tokenizer([short, long], padding=padding)["input_ids"]
         lengths[padding] = [len(row) for row in ids]
     natural = lengths[False]
-    assert lengths["do_not_pad"] == natural and natural[0] < natural[1] < 200
-    assert lengths[True] == lengths["longest"] == [natural[1]] * 2 and lengths["max_length"] == [200, 200]
+    assert lengths["do_not_pad"] == natural
+    assert natural[0] < natural[1] < 200
+    assert lengths[True] == lengths["longest"] == [natural[1]] * 2
+    assert lengths["max_length"] == [200, 200]
     with pytest.raises(ValueError, match="padding='max_len'"):
         tokenizer([short], padding="max_len")
     (tmp_path / "unlimited").mkdir()

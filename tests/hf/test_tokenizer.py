@@ -46,11 +46,13 @@ def test_ids_and_texts_are_those_of_the_pipeline(kind: str, tokenizer: str, tmp_
     pipeline = TextPipeline(Settings(splitter="punctuation", **languages, **words), bpe_of(kind, tmp_path))
     peer, dictionary = exported(tmp_path, pipeline)
     encoded = peer([SENTENCES, TEXT, DOCUMENTS[2]], return_tensors="pt")
-    assert encoded["attention_mask"].equal(encoded["input_ids"].ne(PAD).long()) and not encoded["attention_mask"].all()
+    assert encoded["attention_mask"].equal(encoded["input_ids"].ne(PAD).long())
+    assert not encoded["attention_mask"].all()
     for number, document in enumerate(DOCUMENTS):
         length = int(encoded["attention_mask"][number].sum())
         ids = encoded["input_ids"][number, :length].tolist()
-        assert ids == ids_of(pipeline, dictionary, document) and UNKNOWN in ids
+        assert ids == ids_of(pipeline, dictionary, document)
+        assert UNKNOWN in ids
         tokens = [token for token in pipeline.bpe.encode(TEXT) if token in dictionary.ids]
         ids = [dictionary.ids[token] for token in tokens]
         assert peer.decode([2, *ids, 2, 1]) == pipeline.decode(" ".join(tokens))
@@ -84,7 +86,8 @@ def test_a_saved_tokenizer_is_the_same(tmp_path: Path) -> None:
     peer, _ = exported(tmp_path, pipeline, 500)
     peer.save_pretrained(tmp_path / "again")
     copy = transformers.AutoTokenizer.from_pretrained(tmp_path / "again", trust_remote_code=True)
-    assert copy([SENTENCES])["input_ids"] == peer([SENTENCES])["input_ids"] and copy.limit == 500
+    assert copy([SENTENCES])["input_ids"] == peer([SENTENCES])["input_ids"]
+    assert copy.limit == 500
     assert len(copy([SENTENCES])["input_ids"][0]) == 7
     assert sorted(path.name for path in (tmp_path / "again").glob("*.py")) == ["modeling_hat.py"]
 
@@ -97,7 +100,8 @@ def test_a_saved_tokenizer_has_no_file_that_a_link_led_to(name: str, tmp_path: P
     tokenizer = HatTokenizer.from_pretrained(model)
     with pytest.raises(ValueError, match=f"{name} is a link, which is not followed"):
         tokenizer.save_pretrained(tmp_path / "out")
-    assert not (tmp_path / "out/hat_fairseq.json").exists() and not (tmp_path / "out/bin").exists()
+    assert not (tmp_path / "out/hat_fairseq.json").exists()
+    assert not (tmp_path / "out/bin").exists()
 
 
 def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:

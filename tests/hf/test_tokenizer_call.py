@@ -195,14 +195,17 @@ def test_targets_are_those_of_hat_preprocess(make: Make) -> None:
     targets = ["The town .\nNobody left .", [SHORT, "", LONG]]
     rows = [preprocessed(tokenizer, "target", text=TEXT, target=target)[0] for target in targets]
     both = tokenizer([TEXT, SHORT], text_target=targets)
-    assert both["labels"] == rows and both["input_ids"] == tokenizer([TEXT, SHORT])["input_ids"] and len(rows[1]) == 24
+    assert both["labels"] == rows
+    assert both["input_ids"] == tokenizer([TEXT, SHORT])["input_ids"]
+    assert len(rows[1]) == 24
     assert tokenizer(text_target=targets)["input_ids"] == rows
     (whole,) = preprocessed(tokenizer, "target", text=TEXT, target=LONG)
     assert tokenizer(text_target=LONG, max_length=7)["input_ids"] == [*whole[:6], EOS]
     cut = tokenizer([LONG], text_target=[LONG], max_length=9, max_target_length=5)
     assert [len(cut[name][0]) for name in ("input_ids", "labels")] == [9, 5]
     padded = tokenizer([TEXT, SHORT], text_target=[SHORT, "The town left ."], return_tensors="pt")["labels"]
-    assert padded.ne(-100).sum(1).tolist() != [padded.size(1)] * 2 and padded.ne(PAD).all()
+    assert padded.ne(-100).sum(1).tolist() != [padded.size(1)] * 2
+    assert padded.ne(PAD).all()
     with pytest.raises(ValueError, match="text_target is for 1 documents, and text has 2"):
         tokenizer([TEXT, SHORT], text_target=[SHORT])
     with pytest.raises(ValueError, match="document 1 has a target, and text_target is another one"):
@@ -225,7 +228,8 @@ def test_a_text_of_unknown_tokens_is_warned_of_once(make: Make, caplog: Any) -> 
     tokenizer([SHORT, "Καλημέρα σας κύριε ."])
     tokenizer("Καλημέρα σας κύριε .")
     (message,) = [each.message for each in caplog.records if "in the dictionary" in each.message]
-    assert message.startswith("document 2: ") and message.endswith("its result is worth little")
+    assert message.startswith("document 2: ")
+    assert message.endswith("its result is worth little")
 
 
 def test_truncation_is_that_of_hat_preprocess(make: Make, caplog: Any) -> None:
@@ -239,8 +243,11 @@ def test_truncation_is_that_of_hat_preprocess(make: Make, caplog: Any) -> None:
     assert [record.message for record in caplog.records if "texts lose" in record.message][0].startswith(
         "texts lose: source_sentences_truncated"
     )
-    assert len(caplog.records) == 2 and whole(LONG, max_length=12)["input_ids"] == row and len(caplog.records) == 2
-    assert whole.pipeline.counts["source_tokens_truncated"] > 0 and len(whole(LONG, truncation=True)["input_ids"]) <= 40
+    assert len(caplog.records) == 2
+    assert whole(LONG, max_length=12)["input_ids"] == row
+    assert len(caplog.records) == 2
+    assert whole.pipeline.counts["source_tokens_truncated"] > 0
+    assert len(whole(LONG, truncation=True)["input_ids"]) <= 40
     assert cut(LONG, truncation=True, max_length=100)["input_ids"] == row  # the lower limit holds
     assert whole(SHORT, add_special_tokens=False, max_length=2)["input_ids"] == whole(SHORT)["input_ids"][1:3]
     with pytest.raises(ValueError, match="max_length=2: .* must be at least 3"):
@@ -249,7 +256,8 @@ def test_truncation_is_that_of_hat_preprocess(make: Make, caplog: Any) -> None:
         make(max_source_tokens=12)(LONG)
     chunks = whole([LONG, "left"], truncation=True, max_length=12, return_overflowing_tokens=True)
     expected = preprocessed(make(max_source_tokens=12, long_source="chunk"), text=LONG)
-    assert chunks["input_ids"] == [*expected, whole("left")["input_ids"]] and len(expected) > 3
+    assert chunks["input_ids"] == [*expected, whole("left")["input_ids"]]
+    assert len(expected) > 3
     assert chunks["overflow_to_sample_mapping"] == [0] * len(expected) + [1]
 
 
@@ -259,7 +267,8 @@ def test_windows_with_stride(make: Make) -> None:
     rows = preprocessed(make("qa", **windows), question=SHORT, text=LONG)
     options = {"truncation": "only_second", "max_length": 30, "stride": 6, "return_overflowing_tokens": True}
     encoded = tokenizer([SHORT], [LONG], return_offsets_mapping=True, padding="max_length", **options)
-    assert [[number for number in row if number != PAD] for row in encoded["input_ids"]] == rows and len(rows) > 2
+    assert [[number for number in row if number != PAD] for row in encoded["input_ids"]] == rows
+    assert len(rows) > 2
     for number, (row, offsets) in enumerate(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)):
         assert len(row) == 30 == len(offsets)
         parts = encoded.sequence_ids(number)
@@ -269,7 +278,8 @@ def test_windows_with_stride(make: Make) -> None:
             if part is not None
         ]
         tokens = [t.removesuffix("@@") for t in encoded.tokens(number) if t not in ("<s>", "</s>", "<pad>")]
-        assert said == tokens and {0, 1} < {*parts}
+        assert said == tokens
+        assert {0, 1} < {*parts}
     for more, words in (
         ({"truncation": "only_first"}, "truncation='only_first': these rows of the kind qa are cut 'only_second'"),
         ({"return_overflowing_tokens": False}, "stride=6 has an effect with truncation=True"),
@@ -287,8 +297,10 @@ def test_offsets_are_characters_of_the_text_as_given(bpe: str, make: Make) -> No
             encoded = tokenizer([text], return_offsets_mapping=True, return_overflowing_tokens=True)
             spans = [span for row in encoded["offset_mapping"] for span in row if span != (0, 0)]
             covered = {at for begin, end in spans for at in range(begin, end) if not text[at].isspace()}
-            assert covered == set(kept_characters(text)) and spans == sorted(spans)
-            assert all(end >= begin for begin, end in spans) and all(b[0] >= a[0] for a, b in pairwise(spans))
+            assert covered == set(kept_characters(text))
+            assert spans == sorted(spans)
+            assert all(end >= begin for begin, end in spans)
+            assert all(b[0] >= a[0] for a, b in pairwise(spans))
             if bpe == "learned" and "@" not in text:
                 tokens = [
                     t for n in range(len(encoded["input_ids"])) for t in encoded.tokens(n) if t not in ("<s>", "</s>")
@@ -303,7 +315,8 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
     encoded = tokenizer([words, words[:2]], is_split_into_words=True, return_offsets_mapping=True, padding=True)
     for number, given in enumerate((words, words[:2])):
         ids = [each for each in encoded.word_ids(number) if each is not None]
-        assert sorted({*ids}) == [*range(len(given))] and ids == sorted(ids)
+        assert sorted({*ids}) == [*range(len(given))]
+        assert ids == sorted(ids)
         row = tokenizer.rows(given)[0]  # the labels of the training stand at the first pieces
         assert [n for n, each in enumerate(row.elements) if each is not None] == [
             encoded.word_ids(number).index(each) for each in range(len(given))
@@ -325,7 +338,8 @@ def test_words_of_tokens(bpe: str, make: Make) -> None:
         text_tokenizer(TEXT, return_offsets_mapping=True).word_ids()
     beside = text_tokenizer({"question": SHORT, "sentences": [SHORT, TEXT]}, return_offsets_mapping=True)
     own = [word for word, part in zip(beside.word_ids(), beside.sequence_ids(), strict=True) if part == 1]
-    assert {*own} == {0, 1} and own == sorted(own)
+    assert {*own} == {0, 1}
+    assert own == sorted(own)
     assert {w for w, part in zip(beside.word_ids(), beside.sequence_ids(), strict=True) if part != 1} == {None}
 
 
@@ -391,19 +405,21 @@ def test_a_mask_in_a_text(bpe: str, make: Make) -> None:
     tokenizer = make("mlm", bpe, mask=True)
     text = MASKED
     encoded = tokenizer(text, return_offsets_mapping=True)
-    assert encoded["input_ids"].count(tokenizer.mask_token_id) == 3 and UNKNOWN not in encoded["input_ids"]
+    assert encoded["input_ids"].count(tokenizer.mask_token_id) == 3
+    assert UNKNOWN not in encoded["input_ids"]
     masks = [text[b:e] for t, (b, e) in zip(encoded.tokens(), encoded["offset_mapping"], strict=True) if t == "<mask>"]
-    assert (
-        masks == ["<mask>"] * 3 and tokenizer.decode(encoded["input_ids"]) == "Nobody <mask> . The <mask> <mask> town"
-    )
+    assert masks == ["<mask>"] * 3
+    assert tokenizer.decode(encoded["input_ids"]) == "Nobody <mask> . The <mask> <mask> town"
     rest = [token for token in encoded.tokens() if token not in ("<s>", "</s>", "<mask>")]
     assert rest == tokenizer.tokenize("Nobody .") + tokenizer.tokenize("The town") or bpe != "learned"
     literal = tokenizer(text, split_special_tokens=True)["input_ids"]
-    assert literal == preprocessed(tokenizer, text=text)[0] and tokenizer.mask_token_id not in literal
+    assert literal == preprocessed(tokenizer, text=text)[0]
+    assert tokenizer.mask_token_id not in literal
     assert make("mlm", bpe).tokenize(text) == tokenizer.tokenize(text, split_special_tokens=True)
     labelled = make("classification", bpe, mask=True)
     ids = labelled(text)["input_ids"]
-    assert ids == preprocessed(labelled, text=text)[0] and labelled.mask_token_id not in ids
+    assert ids == preprocessed(labelled, text=text)[0]
+    assert labelled.mask_token_id not in ids
 
 
 def test_padding_on_the_left(make: Make) -> None:
@@ -415,7 +431,8 @@ def test_padding_on_the_left(make: Make) -> None:
     number = right["attention_mask"][0].count(0)
     assert number > 5
     for name, column in right.items():
-        assert left[name][0] == column[0][-number:] + column[0][:-number] and left[name][1] == column[1]
+        assert left[name][0] == column[0][-number:] + column[0][:-number]
+        assert left[name][1] == column[1]
     tokenizer.padding_side = "left"
     assert tokenizer([SHORT, TEXT], padding=True)["input_ids"] == left["input_ids"]
     with pytest.raises(ValueError, match="padding_side='left': an encoder reads rows from their first token on"):
@@ -439,7 +456,8 @@ def test_what_comes_after_ids(make: Make) -> None:
     for refused in (lambda: tokenizer.add_tokens(["[A]"]), lambda: tokenizer.add_special_tokens({"cls_token": "[A]"})):
         with pytest.raises(ValueError, match=r"add_tokens: '\[A\]' is not in the dictionary"):
             refused()
-    assert tokenizer.add_tokens(tokenizer.tokenize(SHORT)) == 0 and tokenizer.all_special_tokens == before
+    assert tokenizer.add_tokens(tokenizer.tokenize(SHORT)) == 0
+    assert tokenizer.all_special_tokens == before
     for method in (tokenizer.build_inputs_with_special_tokens, tokenizer.prepare_for_model):
         with pytest.raises(ValueError, match="markers stand before sentences"):
             method([5, 6])
@@ -463,10 +481,12 @@ def test_other_processes_and_saving(bpe: str, make: Make, processes: ProcessPool
     before, attributes = pickle.dumps(tokenizer), pickle.dumps(vars(tokenizer))
     halves = [*processes.map(encode_all, [tokenizer] * 2, [[LONG, SHORT], [TEXT]])]
     expected = tokenizer([LONG, SHORT, TEXT], max_length=9)["input_ids"]
-    assert halves[0][0] + halves[1][0] == expected and pickle.dumps(tokenizer) == before
+    assert halves[0][0] + halves[1][0] == expected
+    assert pickle.dumps(tokenizer) == before
     assert pickle.dumps(vars(tokenizer)) == attributes  # what `datasets` pickles
     tokenizer.save_pretrained(tmp_path / "again")
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
-    assert again(TEXT)["input_ids"] == tokenizer(TEXT)["input_ids"] and again.model_max_length == 200 == again.limit
+    assert again(TEXT)["input_ids"] == tokenizer(TEXT)["input_ids"]
+    assert again.model_max_length == 200 == again.limit
     lower = transformers.AutoTokenizer.from_pretrained(tmp_path / "again", model_max_length=20)
     assert len(lower(LONG, truncation=True)["input_ids"]) <= 20

@@ -125,7 +125,8 @@ def test_fill_mask_takes_a_string(folders: dict[str, Path], articles: list[dict[
     assert (top["token"], top["token_str"]) == (best, tokenizer.decode([best]))
     assert top["score"] == pytest.approx(float(scores[best]), abs=1e-5)
     (chosen,) = fill(text, targets=["the"])
-    assert chosen["token_str"] == "the" and chosen["score"] == pytest.approx(float(scores[chosen["token"]]), abs=1e-6)
+    assert chosen["token_str"] == "the"
+    assert chosen["score"] == pytest.approx(float(scores[chosen["token"]]), abs=1e-6)
 
 
 def test_what_token_classification_gives_a_model(folders: dict[str, Path]) -> None:
@@ -174,15 +175,15 @@ def test_labels_of_words_for_a_collator(folders: dict[str, Path]) -> None:
         assert [label for label in labels if label != -100] == [*map(len, words)]
         examples.append({"input_ids": row, "labels": labels})
     batch = transformers.DataCollatorForTokenClassification(tokenizer, pad_to_multiple_of=8)(examples)
-    assert batch["input_ids"].shape == batch["labels"].shape and batch["labels"].size(1) % 8 == 0
-    assert batch["labels"][batch["input_ids"] == PAD].eq(-100).all() and batch["attention_mask"].ne(1).any()
+    assert batch["input_ids"].shape == batch["labels"].shape
+    assert batch["labels"].size(1) % 8 == 0
+    assert batch["labels"][batch["input_ids"] == PAD].eq(-100).all()
+    assert batch["attention_mask"].ne(1).any()
     masked = transformers.DataCollatorForLanguageModeling(loaded(folders["mlm"])[0], mlm_probability=0.5)(
         [{"input_ids": example["input_ids"]} for example in examples]
     )
-    assert (
-        masked["labels"].ne(-100).any()
-        and masked["labels"][batch["input_ids"][:, : masked["labels"].size(1)] < 3].eq(-100).all()
-    )
+    assert masked["labels"].ne(-100).any()
+    assert masked["labels"][batch["input_ids"][:, : masked["labels"].size(1)] < 3].eq(-100).all()
 
 
 def test_an_encoder_decoder_reads_rows_padded_on_the_left(folders: dict[str, Path]) -> None:
@@ -238,7 +239,8 @@ def test_seq2seq_trainer_with_labels_of_the_tokenizer(
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert sum(losses[-3:]) < 0.95 * sum(losses[:3])
     metrics = trainer.evaluate()
-    assert metrics["eval_words"] > 0 and len(seen["predictions"]) == 5
+    assert metrics["eval_words"] > 0
+    assert len(seen["predictions"]) == 5
     titles = tokenizer.batch_decode(encoded["labels"][:5], skip_special_tokens=True)
     assert sorted(seen["labels"]) == sorted(titles)  # evaluation, too, groups by length
     saved, _ = loaded(tmp_path / "checkpoint-12")
@@ -268,4 +270,5 @@ def test_datasets_map_in_two_processes(
         assert {name: rows[name][:] for name in rows.column_names} == expected.data
     again, _ = loaded(folders["text"])
     hashes = [datasets.fingerprint.Hasher.hash(each) for each in (tokenizer, again)]
-    assert tokenizer.pipeline.counts and hashes[0] == hashes[1]
+    assert tokenizer.pipeline.counts
+    assert hashes[0] == hashes[1]

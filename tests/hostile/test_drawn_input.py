@@ -109,7 +109,8 @@ def test_records(kind: str, folder: Path, data: st.DataObject) -> None:
         (record,) = read
         path.write_text(json_line(record) + "\n", encoding="utf-8")
         (again,) = read_records(path, kind)
-        assert again == record and json.dumps(again.meta) == json.dumps(record.meta)
+        assert again == record
+        assert json.dumps(again.meta) == json.dumps(record.meta)
 
 
 @pytest.mark.slow
@@ -129,7 +130,8 @@ def test_dictionaries(folder: Path, lines: list, end: str) -> None:
     except (ValueError, RuntimeError):
         assert dictionary is None
     else:
-        assert isinstance(dictionary, Dictionary) and dictionary.ids == expected.indices
+        assert isinstance(dictionary, Dictionary)
+        assert dictionary.ids == expected.indices
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +154,8 @@ def test_bpes_give_texts_back(gpt2: TokenizerBpe, lines: list[str], text: str) -
 @given(TEXT | st.text(max_size=40))
 def test_texts_come_back(text: str) -> None:
     text = normalise(text, Counter())
-    assert normalise(text, Counter()) == text == text.encode().decode() and "\n" not in text
+    assert normalise(text, Counter()) == text == text.encode().decode()
+    assert "\n" not in text
     assert restore_control_tokens(escape_control_tokens(text)) == text
     assert not text or (label_of(label_token(text)) == text and len(label_token(text).split()) == 1)
 
@@ -179,14 +182,16 @@ def test_grids_windows_cells_and_blocks(rows: list[list[int]], size: int, reach:
     cells = cells_of(tokens.ne(1), length, size)
     for cell in range(cells.size(1)):
         expected = tokens[:, cell : cell + size].ne(1)
-        assert cells[:, cell, : expected.size(1)].equal(expected) and not cells[:, cell, expected.size(1) :].any()
+        assert cells[:, cell, : expected.size(1)].equal(expected)
+        assert not cells[:, cell, expected.size(1) :].any()
     pattern = BlockPattern(4, 2 * (reach % 3) + 1, size % 4, stride % 3, reach % 2)
     blocks = pattern.dense + 1 + length
     ends = {*range(pattern.first), *range(blocks - pattern.last, blocks)}
     for block, row in enumerate(visible_blocks(pattern, blocks, 1, 0)[0].tolist()):
         seen = [other for other in row if other >= 0]
         around = {*range(max(0, block - reach % 3), min(blocks, block + reach % 3 + 1))}
-        assert len(set(seen)) == len(seen) and around | ends <= {*seen} <= {*range(blocks)}
+        assert len(set(seen)) == len(seen)
+        assert around | ends <= {*seen} <= {*range(blocks)}
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -95,9 +95,11 @@ def test_every_format_gives_the_same_passages(
         (passage,) = lines[0]["passages"]
         assert raw[passage["begin"] : passage["end"]] == passage["text"] == raw
         assert (passage["first"], passage["last"], passage["rank"]) == (0, 3, 1)
-        assert passage["roles"] == ["Ann Lee", "Bob"] and len(passage["lines"]) == 3
+        assert passage["roles"] == ["Ann Lee", "Bob"]
+        assert len(passage["lines"]) == 3
         with_times = name in ("m.srt", "m.vtt")
-        assert ("time" in passage) == with_times and passage.pop("time", [0, 35]) == [0, 35]
+        assert ("time" in passage) == with_times
+        assert passage.pop("time", [0, 35]) == [0, 35]
         for line in passage["lines"]:
             times = [10 * line["number"], 10 * line["number"] + 5]
             assert line.pop("time", None) == (times if with_times else None)
@@ -120,14 +122,17 @@ def test_offsets_of_passages_and_of_running_text(model: EvidenceModel, tmp_path:
         (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", threshold, "--passages", 99)
         assert len(line["passages"]) > 1 or name == "prose"
         ranked = [passage["probability"] for passage in line["passages"]]
-        assert ranked == sorted(ranked, reverse=True) and min(ranked) >= round(threshold, 4) - 1e-4
+        assert ranked == sorted(ranked, reverse=True)
+        assert min(ranked) >= round(threshold, 4) - 1e-4
         for rank, passage in enumerate(line["passages"], start=1):
-            assert raw[passage["begin"] : passage["end"]] == passage["text"] != "" and passage["rank"] == rank
+            assert raw[passage["begin"] : passage["end"]] == passage["text"] != ""
+            assert passage["rank"] == rank
             inside = values.probabilities[passage["first"] : passage["last"] + 1]
             assert passage["probability"] == max(value for value in inside if value is not None)
             for own in passage["lines"]:
                 assert own["probability"] == values.probabilities[own["number"]]
-                assert passage["first"] <= own["number"] <= passage["last"] and own["text"] in passage["text"]
+                assert passage["first"] <= own["number"] <= passage["last"]
+                assert own["text"] in passage["text"]
             if name == "turns":
                 first, last = passage["first"], passage["last"]
                 assert passage["text"] in "\n".join(texts[first : last + 1])
@@ -158,8 +163,11 @@ def test_python_says_what_the_command_says(model: EvidenceModel, tmp_path: Path,
     assert loaded.ask(times, QUESTIONS, threshold=0).questions[0].passages[0].time == (0, 35)
     (line,) = ask_json(model, times, capsys, QUESTIONS[0], "--threshold", 1)
     (question,) = loaded.ask(times, QUESTIONS[0], threshold=1).questions
-    assert question.closest is not None and question.closest.text == line["closest"]["text"]
-    assert not question.passages and not question.answered and "rank" not in line["closest"]
+    assert question.closest is not None
+    assert question.closest.text == line["closest"]["text"]
+    assert not question.passages
+    assert not question.answered
+    assert "rank" not in line["closest"]
     assert len(loaded.ask("One. Two! Three?", "what?").questions[0].probabilities) == 3
     assert len(loaded.ask(["One.", "Two!"], "what?", threshold=1).questions[0].probabilities) == 2
     assert len(loaded.ask(turns, "what?", threshold=0, most_passages=1).questions[0].passages) == 1
@@ -222,7 +230,8 @@ def test_a_model_that_was_trained_without_lines_shows_none(
     path, page = write_formats(tmp_path)["m.txt"], tmp_path / "page.html"
     assert ask(model, path, QUESTIONS[0], "--threshold", 0, "--html", page) == 0
     shown = capsys.readouterr().out
-    assert " > " not in shown and "was trained without lines" in shown
+    assert " > " not in shown
+    assert "was trained without lines" in shown
     assert [row.split()[0] for row in shown.splitlines()[3:7]] == ["1", "2", "3", "4"], "the passage begins"
     for threshold in (0, 1):
         (line,) = ask_json(model, path, capsys, QUESTIONS[0], "--threshold", threshold)
@@ -240,8 +249,11 @@ def test_what_is_printed(with_lines: EvidenceModel, tmp_path: Path, capsys: Any,
     printed = capsys.readouterr()
     assert "m.vtt: WebVTT, 30 turns of 1 speaker, up to 0:00:30; skipped or joined: notes (1)" in printed.err
     shown = printed.out.splitlines()
-    assert shown[1] == QUESTIONS[0] and shown[2].endswith("turns 1-30  0:00:00  Ann") and "  1  " in shown[2]
-    assert max(map(len, shown)) <= 50 and "\x1b" not in printed.out
+    assert shown[1] == QUESTIONS[0]
+    assert shown[2].endswith("turns 1-30  0:00:00  Ann")
+    assert "  1  " in shown[2]
+    assert max(map(len, shown)) <= 50
+    assert "\x1b" not in printed.out
     (line,) = ask_json(with_lines, path, capsys, QUESTIONS[0], "--threshold", 0)
     numbers = [each["number"] for each in line["passages"][0]["lines"]]
     marked = [row.split()[1:4] for row in shown if row.startswith("   > ")]
@@ -249,26 +261,33 @@ def test_what_is_printed(with_lines: EvidenceModel, tmp_path: Path, capsys: Any,
     near = [int(row.split()[0]) - 1 for row in shown if row.startswith("     ") and row.split()[1].startswith("0:00:")]
     best = numbers[0]
     assert near == [n for n in range(best - 2, best + 3) if 0 <= n < 30 and n not in numbers], "in order, a row each"
-    assert len(shown) <= 3 + 3 * 3 + 4 + 8 and "may be wrong" in printed.out
+    assert len(shown) <= 3 + 3 * 3 + 4 + 8
+    assert "may be wrong" in printed.out
     assert "It does not say whether the transcript has an answer" in " ".join(printed.out.split())
     assert ask(with_lines, path, QUESTIONS[0], "--threshold", 1) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[1] == f'no passage answers: "{QUESTIONS[0]}"' and shown[2].startswith("  closest  ")
+    assert shown[1] == f'no passage answers: "{QUESTIONS[0]}"'
+    assert shown[2].startswith("  closest  ")
     (line,) = ask_json(with_lines, path, capsys, QUESTIONS[0], "--threshold", 1)
-    assert line["passages"] == [] and line["answered"] is False and line["threshold"] == 1
+    assert line["passages"] == []
+    assert line["answered"] is False
+    assert line["threshold"] == 1
     closest = line["closest"]
     assert closest["first"] == closest["last"] == closest["lines"][0]["number"]
-    assert shown[2].split("  ")[3].endswith(str(closest["first"] + 1)) and closest["text"].startswith("Sentence")
+    assert shown[2].split("  ")[3].endswith(str(closest["first"] + 1))
+    assert closest["text"].startswith("Sentence")
 
 
 def test_files(model: EvidenceModel, tmp_path: Path, capsys: Any) -> None:
     path, out, page = write_formats(tmp_path)["m.txt"], tmp_path / "out.jsonl", tmp_path / "page.html"
     lines = ask_json(model, path, capsys, *QUESTIONS, "--out", out, "--html", page)
-    assert read_lines(out) == lines and ask(model, path, *QUESTIONS, "--out", "-") == 0
+    assert read_lines(out) == lines
+    assert ask(model, path, *QUESTIONS, "--out", "-") == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
     data = page.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
     assert [each["question"] for each in json.loads(data)["questions"]] == QUESTIONS
-    assert json.loads(data)["texts"] == [text for _, text in TURNS] and json.loads(data)["starts"] == []
+    assert json.loads(data)["texts"] == [text for _, text in TURNS]
+    assert json.loads(data)["starts"] == []
     assert ask(model, path, *QUESTIONS, "--html", page, "--overwrite") == 0
     files = {"--out": out, "--html": page}
     for flag, file in files.items():
@@ -291,7 +310,8 @@ def test_files_are_written_where_nobody_reads_what_is_printed(model: EvidenceMod
     flags = ["--out", out, "--html", page, "--device", "cpu"]
     with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):
         hat(*words(model, path, QUESTIONS[0], *flags))
-    assert len(read_lines(out)) == 1 and "</html>" in page.read_text()
+    assert len(read_lines(out)) == 1
+    assert "</html>" in page.read_text()
 
 
 def test_a_folder_of_hat_preprocess_has_the_dictionaries(model: EvidenceModel, capsys: Any) -> None:
@@ -299,7 +319,8 @@ def test_a_folder_of_hat_preprocess_has_the_dictionaries(model: EvidenceModel, c
     words = ["ask", model.checkpoint, model.data.parent, QUESTIONS[0], "--split", "valid", "--id", identifier, "--json"]
     assert hat(*words) == 0
     line = json.loads(capsys.readouterr().out)
-    assert hat(*words, "--data", model.data) == 0 and json.loads(capsys.readouterr().out) == line
+    assert hat(*words, "--data", model.data) == 0
+    assert json.loads(capsys.readouterr().out) == line
 
 
 def words(model: EvidenceModel, transcript: object, *more: object) -> list[object]:
@@ -370,7 +391,8 @@ def test_turns_of_nobody_are_read_without_a_name(with_lines: EvidenceModel, tmp_
     path = tmp_path / "m.vtt"
     path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi.\n\n00:02.000 --> 00:03.000\n[music]\n")
     (line,) = ask_json(with_lines, path, capsys, "what?", "--threshold", 0)
-    assert line["passages"][0]["roles"] == ["Ann"] and line["passages"][0]["text"] == "Hi.\n[music]"
+    assert line["passages"][0]["roles"] == ["Ann"]
+    assert line["passages"][0]["text"] == "Hi.\n[music]"
     assert ask(with_lines, path, "what?", "--threshold", 0) == 0
     shown = [line for line in capsys.readouterr().out.splitlines() if line.endswith(("Hi.", "[music]"))]
     assert sorted(line[5:] for line in shown) == ["1  0:00:01  Ann: Hi.", "2  0:00:02  [music]"]
@@ -469,7 +491,8 @@ def test_which_word_is_what(words: list[str], expected: tuple[str, str, list[str
 )
 def test_words_that_are_missing(words: list[str], message: str) -> None:
     error = refusal("ask", *words)
-    assert message in error and error.count("\n") == 1, "one line, without usage"
+    assert message in error
+    assert error.count("\n") == 1, "one line, without usage"
 
 
 def test_meeting_is_the_default(model: EvidenceModel, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -505,8 +528,10 @@ def test_a_file_that_appears_meanwhile_is_kept(
 
     monkeypatch.setattr("hat_fairseq.units.ask.load", load_slowly)
     assert f"{flag} {out} exists" in refusal(*words(model, path, "Why?", flag, out))
-    assert out.read_text() == "mine" and capsys.readouterr().out == ""
-    assert hat(*words(model, path, "Why?", flag, out, "--overwrite")) == 0 and out.read_text() != "mine"
+    assert out.read_text() == "mine"
+    assert capsys.readouterr().out == ""
+    assert hat(*words(model, path, "Why?", flag, out, "--overwrite")) == 0
+    assert out.read_text() != "mine"
     assert sorted(tmp_path.glob(".*")) == [], "nothing is left behind"
 
 
@@ -524,17 +549,22 @@ def test_a_question_that_nothing_answers(model: EvidenceModel, tmp_path: Path) -
     """The model decides, or a threshold of the user; the best passage or turn is shown as the closest."""
     path, loaded = write_formats(tmp_path)["m.vtt"], hat_fairseq.load(model.checkpoint, model.data, "cpu")
     (before,) = loaded.ask(path, QUESTIONS[0]).questions
-    assert before.answered and before.closest is None and before.passages
+    assert before.answered
+    assert before.closest is None
+    assert before.passages
     loaded.models[0].classification_head("evidence").answers.fill_(1.0)
     answers = loaded.ask(path, QUESTIONS[0])
     (after,) = answers.questions
-    assert answers.judges and not after.answered and after.passages == ()
+    assert answers.judges
+    assert not after.answered
+    assert after.passages == ()
     assert after.closest == replace(before.passages[0], rank=None)
     line = answers.lines()[0]
     assert (line["answered"], line["passages"], line["passages_in_all"]) == (False, [], 0)
     assert line["closest"]["time"] == list(after.closest.time or ())
     (decided,) = loaded.ask(path, QUESTIONS[0], threshold=before.threshold).questions
-    assert decided.answered and decided.passages == before.passages
+    assert decided.answered
+    assert decided.passages == before.passages
 
 
 @pytest.mark.parametrize("form", [list, tuple, lambda turns: {"turns": turns}])
@@ -545,7 +575,8 @@ def test_turns_in_python_are_those_of_a_file(form: Any, model: EvidenceModel, tm
     path = tmp_path / "turns.json"
     path.write_text(json.dumps(turns))
     asked, expected = (loaded.ask(each, QUESTIONS, threshold=0).questions for each in (form(turns), path))
-    assert asked == expected and asked[0].passages[0].time == (10.0, None)
+    assert asked == expected
+    assert asked[0].passages[0].time == (10.0, None)
     with pytest.raises(ValueError, match="turn 2: start must be seconds or a clock"):
         loaded.ask(form([turns[0], turns[1] | {"start": "soon"}]), QUESTIONS)
 

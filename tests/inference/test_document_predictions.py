@@ -151,7 +151,8 @@ def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
         for example, prediction in zip(examples, predictions, strict=True):
             (row,) = model.pipeline.rows(example)
             numbers = {each for each in row.elements if each is not None}
-            assert prediction.paragraph in numbers and prediction.answer_paragraph in {None, *numbers}
+            assert prediction.paragraph in numbers
+            assert prediction.answer_paragraph in {None, *numbers}
             assert len(numbers) < len(example.elements)
 
 
@@ -162,7 +163,8 @@ def test_windows_without_text_do_not_count() -> None:
     high = DocumentWindow(WindowAnswers(1.0, [ScoredSpan(2.0, 2, 3, 1)]), {1: 5.0, 2: 1.0}, [0.0, 4.0, 0.0, 0.0, 0.0])
     record = DocumentQuestion("q", "which?", ("a b", "c d", "e"))
     answer = answer_document(record, [empty, low, high], DocumentQuestionOptions(n_best=2))
-    assert answer.paragraph == 1 and (answer.answer, answer.start) == ("d", 2)
+    assert answer.paragraph == 1
+    assert (answer.answer, answer.start) == ("d", 2)
     assert answer.paragraph_score == pytest.approx(5 + math.log(math.exp(4) + 3))
     best = [(each["text"], each["score"]) for each in answer.n_best]
     assert best == [("d", pytest.approx(5.0)), ("c", pytest.approx(3.0))]

@@ -107,13 +107,15 @@ def test_places_in_the_raw_text_and_both_formats(small: Path, tmp_path: Path) ->
     flags = ["--on-empty", "keep", "--workers", 2, "--batch-size", 1, "--device", "cpu"]
     assert hat("embed", small, tmp_path / "in.jsonl", "--out", tmp_path / "a.npz", *flags) == 0
     arrays = np.load(tmp_path / "a.npz")  # without pickle
-    assert np.abs(arrays["vectors"] - vectors_of(lines)).max() < 1e-6 and arrays["vectors"].dtype == np.float32
+    assert np.abs(arrays["vectors"] - vectors_of(lines)).max() < 1e-6
+    assert arrays["vectors"].dtype == np.float32
     for name, key in (("ids", "id"), ("numbers", "number"), ("begins", "begin"), ("ends", "end")):
         assert arrays[name].tolist() == [line[key] for line in lines]
     assert arrays["empty"].tolist() == ["c"]
     model = hat_fairseq.load(small, device="cpu")
     (first, second) = model.embed([{"id": "x", "text": TEXT}, {"segments": ["One two.", " Three\n"]}], batch_size=2)
-    assert first.id == "x" and first.texts == [line["text"] for line in lines if line["id"] == "a"]
+    assert first.id == "x"
+    assert first.texts == [line["text"] for line in lines if line["id"] == "a"]
     assert np.abs(np.concatenate([first.vectors, second.vectors]) - arrays["vectors"]).max() < 1e-6
 
 
@@ -133,9 +135,11 @@ def test_documents_of_another_language_among_others(readable: Any, small: Path, 
     write_lines(tmp_path / "in.jsonl", [{"id": str(number), "text": text} for number, text in enumerate(texts)])
     words = ("embed", small, tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu")
     if readable:
-        assert hat(*words) == 0 and len(read_lines(tmp_path / "out.jsonl")) == 40
+        assert hat(*words) == 0
+        assert len(read_lines(tmp_path / "out.jsonl")) == 40
     else:
-        assert "most tokens of each document" in refusal(*words) and not (tmp_path / "out.jsonl").exists()
+        assert "most tokens of each document" in refusal(*words)
+        assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_what_vectors_are_of(small: Path) -> None:
@@ -202,7 +206,8 @@ def test_vectors_in_context_are_those_of_the_definition(width: int, batch_size: 
     for (texts, ids), embedding in zip(made, found, strict=True):
         with torch.no_grad():
             expected = torch.stack(in_context(model, ids, width)).numpy()
-        assert embedding.texts == texts and embedding.vectors.shape == expected.shape
+        assert embedding.texts == texts
+        assert embedding.vectors.shape == expected.shape
         assert np.abs(embedding.vectors - expected).max() < 1e-5
     for unit, embedding in zip(model.embed(documents, context=width), found, strict=True):
         lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
@@ -225,11 +230,13 @@ def test_context_on_the_command_line(small: Path, fine_tuned: Callable[[str], Fi
         ([3, "--of", "document"], "Remove --context, or --of document"),
         ([3, "--pooling", "marker"], "remove --context, or --pooling marker"),
     ):
-        assert words in refusal(*common, *flags) and not (tmp_path / "b.jsonl").exists()
+        assert words in refusal(*common, *flags)
+        assert not (tmp_path / "b.jsonl").exists()
     for kind in ("classification", "tokens"):  # a hierarchy of segments, and one of sentences
         made = fine_tuned(kind)
         words = refusal("embed", made.checkpoint, made.data, "--out", tmp_path / "b.jsonl", "--context", 3)
-        assert "--context is for encoders without hierarchy" in words and words.count("\n") == 1
+        assert "--context is for encoders without hierarchy" in words
+        assert words.count("\n") == 1
         assert not (tmp_path / "b.jsonl").exists()
 
 
@@ -267,14 +274,16 @@ def test_a_document_longer_than_the_model(small: Path, caplog: pytest.LogCapture
     sentences = [f"Sentence {number} is about remotes." for number in range(40)] + ["very " * 300 + "long."]
     caplog.clear()
     (embedding,) = model.embed([{"segments": sentences}])
-    assert embedding.vectors.shape == (41, 24) and np.isfinite(embedding.vectors).all()
+    assert embedding.vectors.shape == (41, 24)
+    assert np.isfinite(embedding.vectors).all()
     assert "documents in several rows: 1" in caplog.text
     embedder = Embedder(model.loaded, EmbedOptions())
     for count in range(2, 60, 3):
         segments = [[(f"word{n}", n) for _ in range(3 + n * n % 5)] for n in range(count)]
         fewest = len(list(group_within(segments, lambda each, _: (1 + len(each),), (model.loaded.longest - 1,))))
         lengths = [len(row) for row in embedder.fitting(segments)]
-        assert len(lengths) == fewest and min(lengths) >= max(lengths) - 8 * fewest
+        assert len(lengths) == fewest
+        assert min(lengths) >= max(lengths) - 8 * fewest
     (whole,) = model.embed([{"segments": sentences}], of="document")
     assert whole.spans == [(0, len("\n".join(sentences)))]
     first, each = (
@@ -292,7 +301,8 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
     records = read_lines(made.raw / "test.jsonl")
     assert [line["text"] for line in lines] == [" ".join(text.split()) for row in records for text in row["segments"]]
     marker = embed(made.checkpoint, made.data, tmp_path / "b.jsonl", "--of", "segment", "--pooling", "marker")
-    assert len(marker) == len(lines) and np.abs(vectors_of(marker) - vectors_of(lines)).max() > 1e-3
+    assert len(marker) == len(lines)
+    assert np.abs(vectors_of(marker) - vectors_of(lines)).max() > 1e-3
     if "bf16" in cpu_precisions():
         half = embed(made.checkpoint, made.data, tmp_path / "c.jsonl", "--precision", "bf16")
         assert 1e-6 < np.abs(vectors_of(half) - vectors_of(lines)).max() < 0.1
@@ -301,7 +311,8 @@ def test_models_of_other_kinds(fine_tuned: Callable[[str], FineTuned], tmp_path:
     assert "reads the kind qa, which has questions beside the text" in words
     write_lines(tmp_path / "in.jsonl", [{"id": "a", "turns": [{"role": "PM", "text": "Hello."}]}])
     words = refusal("embed", "demo", tmp_path / "in.jsonl", "--out", tmp_path / "d.jsonl")
-    assert "reads roles beside the text, which embed does not" in words and not (tmp_path / "d.jsonl").exists()
+    assert "reads roles beside the text, which embed does not" in words
+    assert not (tmp_path / "d.jsonl").exists()
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ def test_hat_summarize(tmp_path: Path) -> None:
     words = ["generate", "demo", path, "--splitter", "punctuation", "--device", "cpu"]
     words += ["--beam", 1, "--max-len-b", 3, "--min-len", 1, "--out", out]
     error = refusal(*words)
-    assert f"document '0' ({path}:2)" in error and "--on-empty keep" in error
+    assert f"document '0' ({path}:2)" in error
+    assert "--on-empty keep" in error
     assert hat(*words, "--on-empty", "keep") == 0
     lines = read_lines(out)
     assert [line["id"] for line in lines] == [row["id"] for row in rows]

@@ -75,7 +75,8 @@ def test_damaged_data(name: str, how: str, manifest: bool, data: Path, checkpoin
     assert error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint}").endswith(f": {expected}")
     if manifest:
         error = refusal("generate", checkpoint, data, "--out", tmp_path / "out/test.jsonl")
-        assert error == f"hat: error: {expected}\n" and not (tmp_path / "out").exists()
+        assert error == f"hat: error: {expected}\n"
+        assert not (tmp_path / "out").exists()
 
 
 @fault(DATA, "training data without its targets", "refused before training")
@@ -124,7 +125,8 @@ def test_no_markers(data: Path, warm: WarmPython, tmp_path: Path) -> None:
 
 @fault(DATA, "`hat doctor DIR`: files that changed, are missing, or are not of hat preprocess", "each is named")
 def test_doctor_names_each_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert hat("doctor", data / "bin") == 0 and "0 problems" in capsys.readouterr().out
+    assert hat("doctor", data / "bin") == 0
+    assert "0 problems" in capsys.readouterr().out
     path = data / "text/train.source"
     path.write_bytes(path.read_bytes()[:-1] + b" ")
     (data / "text/valid.source").unlink()
@@ -168,7 +170,8 @@ def test_no_document_is_dropped(data: Path, checkpoint: Path, train, warm: WarmP
     write_lines(tmp_path / "long/test.jsonl", [row])
     assert hat("preprocess", tmp_path / "long", "--out", tmp_path / "out", "--vocabulary", data / "bin") == 0
     error = error_of(f"fairseq_cli.generate {tmp_path}/out/bin --path {checkpoint} {skip}", positions=5000)
-    assert "1 of 1 samples are longer than the model takes" in error and "preprocess with --max-source-tokens" in error
+    assert "1 of 1 samples are longer than the model takes" in error
+    assert "preprocess with --max-source-tokens" in error
     train(tmp_path / "model", "--max-update", 1, "--disable-validation", "--role-stream=", data=data / "bin")
     line = f"fairseq_cli.generate {data}/bin --path {tmp_path}/model/checkpoint_last.pt --user-dir {USER_DIR} --cpu"
     assert warm.run(f"{line} --max-len-b 5".split(), tmp_path, tmp_path / "log").count("\nH-") == 6
@@ -181,7 +184,8 @@ def test_empty_documents(classifier: FineTuned, tmp_path: Path, capsys: pytest.C
     path, out = write_lines(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     words = ["predict", classifier.checkpoint, path, "--data", classifier.data / "bin"]
     words += ["--out", out, "--device", "cpu"]
-    assert f"document 'empty' ({path}:2)" in (error := refusal(*words)) and "--on-empty keep" in error
+    assert f"document 'empty' ({path}:2)" in (error := refusal(*words))
+    assert "--on-empty keep" in error
     assert not out.exists()
     assert hat(*words, "--on-empty", "keep") == 0
     written = read_lines(out)
@@ -201,7 +205,9 @@ def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     if done.returncode in (1, 77):
         pytest.skip("mounting is not allowed")
     message = "the disk has 0.1 MB left, and about 1.0 MB are needed\n"
-    assert done.returncode == 2 and done.stderr.startswith("hat: error: disk") and done.stderr.endswith(message)
+    assert done.returncode == 2
+    assert done.stderr.startswith("hat: error: disk")
+    assert done.stderr.endswith(message)
 
 
 @pytest.mark.slow
@@ -220,4 +226,6 @@ def test_an_interrupted_run_leaves_no_semaphore(tmp_path: Path) -> None:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     error = process.communicate(timeout=120)[1]
-    assert process.returncode == 130 and error.endswith("hat: interrupted\n") and "semaphore" not in error
+    assert process.returncode == 130
+    assert error.endswith("hat: interrupted\n")
+    assert "semaphore" not in error

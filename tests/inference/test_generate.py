@@ -90,7 +90,8 @@ def finished(results: Path, process: subprocess.Popen[str], number: int) -> None
     """Waits until so many batches are finished."""
     deadline = time.monotonic() + 120
     while len(list(results.glob(".test.jsonl.blocks/*.zip"))) < number:
-        assert process.poll() is None and time.monotonic() < deadline
+        assert process.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
@@ -106,9 +107,11 @@ def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_pa
     assert len(workers) == 2
     (process if victim == "driver" else workers[0]).kill()
     error = process.communicate(timeout=120)[1]
-    assert not (results / "test.jsonl").exists() and not psutil.wait_procs(workers, timeout=120)[1]
+    assert not (results / "test.jsonl").exists()
+    assert not psutil.wait_procs(workers, timeout=120)[1]
     if victim == "worker":
-        assert process.returncode == 2 and "finished batches are kept" in error
+        assert process.returncode == 2
+        assert "finished batches are kept" in error
         assert re.search(r"hat: error: the batch of documents '\w+': a worker process was killed by signal 9", error)
     times = {path.name: path.stat().st_mtime_ns for path in results.glob(".test.jsonl.blocks/*.zip")}
     process = slow_run(tmp_path / "slow.py", [*words, str(results / "test.jsonl")])
@@ -116,7 +119,8 @@ def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_pa
     now = {path.name: path.stat().st_mtime_ns for path in results.glob(".test.jsonl.blocks/*.zip")}
     assert now.items() > times.items()  # nothing is done again
     assert process.wait(timeout=120) == 0
-    assert (results / "test.jsonl").read_bytes() == whole and [*results.iterdir()] == [results / "test.jsonl"]
+    assert (results / "test.jsonl").read_bytes() == whole
+    assert [*results.iterdir()] == [results / "test.jsonl"]
 
 
 @pytest.mark.slow
@@ -125,9 +129,11 @@ def test_other_options_do_not_go_on_from_there(words, generate, tmp_path: Path) 
     process = slow_run(tmp_path / "slow.py", [*words, str(tmp_path / "a" / "test.jsonl")])
     finished(tmp_path / "a", process, 2)
     process.send_signal(signal.SIGTERM)
-    assert "finished batches are kept" in process.communicate(timeout=120)[1] and process.returncode == 143
+    assert "finished batches are kept" in process.communicate(timeout=120)[1]
+    assert process.returncode == 143
     flags = ["--batch-size", 1, "--min-len", 3, "--no-repeat-ngram-size", 2]
-    assert generate(tmp_path / "a", *flags) == 0 and generate(tmp_path / "b", *flags) == 0
+    assert generate(tmp_path / "a", *flags) == 0
+    assert generate(tmp_path / "b", *flags) == 0
     assert rows(tmp_path / "a") == rows(tmp_path / "b")
 
 
@@ -145,10 +151,12 @@ def test_a_checkpoint_that_changes(content: str, words, checkpoint: Path, tmp_pa
     assert (copy.stat().st_size, copy.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
     error = process.communicate(timeout=120)[1]
     if content == "same":
-        assert process.returncode == 0 and len(rows(tmp_path / "out")) == 6
+        assert process.returncode == 0
+        assert len(rows(tmp_path / "out")) == 6
         return
     assert "model.pt or its data changed while the command ran" in error
-    assert process.returncode == 2 and not (tmp_path / "out/test.jsonl").exists()
+    assert process.returncode == 2
+    assert not (tmp_path / "out/test.jsonl").exists()
 
 
 @pytest.mark.slow
@@ -211,7 +219,8 @@ def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: 
         assert generate(tmp_path) == 2
     assert "another process is writing" in capsys.readouterr().err
     assert generate(tmp_path) == 0
-    assert generate(tmp_path) == 2 and "test.jsonl exists" in capsys.readouterr().err
+    assert generate(tmp_path) == 2
+    assert "test.jsonl exists" in capsys.readouterr().err
     assert generate(tmp_path, "--overwrite") == 0
     assert (tmp_path / "test.jsonl").read_bytes() == whole
 
@@ -234,7 +243,8 @@ def test_results_replace_no_data(words, generate, ami: Path, tmp_path: Path, cap
 @pytest.mark.fault(AREA, "hat generate on a file system without locks", "a warning")
 def test_no_locks(words, tmp_path: Path) -> None:
     done = run_command(*WITHOUT_LOCKS, sys.executable, "-m", "hat_fairseq.cli", *words, tmp_path / "test.jsonl")
-    assert done.stderr.count("files cannot be locked (Function not implemented)") == 1 and len(rows(tmp_path)) == 6
+    assert done.stderr.count("files cannot be locked (Function not implemented)") == 1
+    assert len(rows(tmp_path)) == 6
 
 
 @pytest.mark.fault(AREA, "hat generate: no such split or checkpoint", "refused before generation")
@@ -251,7 +261,8 @@ def test_no_locks(words, tmp_path: Path) -> None:
 )
 def test_mistakes_are_known_at_once(flags: list[Any], message: str, generate, tmp_path, capsys) -> None:
     assert generate(tmp_path / "results", *flags) == 2
-    assert re.search(message, capsys.readouterr().err) and not (tmp_path / "results").exists()
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow
@@ -286,4 +297,5 @@ def test_a_blind_test_set_is_generated(ami, words, tmp_path) -> None:
     assert (data / "text/test.source").read_bytes() == (ami / "text/test.source").read_bytes()
     command = [*words[:2], f"{data}/bin", *words[3:]]
     assert cli.main([*command, f"{tmp_path}/out/test.jsonl"]) == cli.main([*words, f"{tmp_path}/whole/test.jsonl"]) == 0
-    assert rows(tmp_path / "out") == rows(tmp_path / "whole") and len(rows(tmp_path / "out")) == 6
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+    assert len(rows(tmp_path / "out")) == 6

@@ -85,7 +85,8 @@ def test_a_model_that_exists_is_looked_at_before_it_is_written(
         before = dict(server.files)
         variables = {"HF_ENDPOINT": server.address, "HF_HOME": str(tmp_path / "home")}
         printed = python(PUSH.format(str(tmp_path / "P"), True), status=1 if message else 0, **variables)
-        assert message in printed and (server.files == before) == bool(message)
+        assert message in printed
+        assert (server.files == before) == bool(message)
 
 
 def test_files_of_the_folder_before_are_deleted_and_no_others(tmp_path: Path) -> None:
@@ -97,7 +98,8 @@ def test_files_of_the_folder_before_are_deleted_and_no_others(tmp_path: Path) ->
     with hub_server() as server:
         variables = {"HF_ENDPOINT": server.address, "HF_HOME": str(tmp_path / "home")}
         python(PUSH.format(str(tmp_path / "old"), True), **variables)
-        assert server.private and "a[b].json" in server.files
+        assert server.private
+        assert "a[b].json" in server.files
         python(PUSH.format(str(tmp_path / "new"), True), **variables)
         files = (tmp_path / "new").rglob("*")
         assert server.files.keys() == {str(path.relative_to(tmp_path / "new")) for path in files if path.is_file()}

@@ -49,7 +49,8 @@ def test_plain_text_is_a_transcript_for_models_of_turns_only(tmp_path: Path, cap
     assert read(path, "classification", splitter="given").parts[-1] == text
     for more in ({"splitter": "given"}, {"splitter": "punctuation", "role_in_text": True}):
         record = read(path, "text", **more)
-        assert record.roles == ("Ida", "Ben", "Ida") and record.elements[1] == "Yes."
+        assert record.roles == ("Ida", "Ben", "Ida")
+        assert record.elements[1] == "Yes."
     assert "Yes." in read(subtitles, "text", splitter="punctuation").parts[-1]
     assert "3 turns of 2 speakers" in capsys.readouterr().err
 
@@ -123,7 +124,8 @@ def test_scores_of_every_form_of_input_are_the_same(rows: list[dict], tmp_path: 
         assert hat("score", "rouge", out, *score) == 0
         record = json.loads(out.with_suffix(".score.json").read_text())
         scores.append(record.pop("systems", record)[str(out)])
-    assert scores[0] == scores[1] == scores[2] and "rouge1" in json.dumps(scores[0])
+    assert scores[0] == scores[1] == scores[2]
+    assert "rouge1" in json.dumps(scores[0])
 
 
 def test_a_plain_text_for_a_classifier(fine_tuned, tmp_path: Path) -> None:

@@ -59,9 +59,11 @@ def test_each_vector_is_computed_once(trained: Path, monkeypatch: pytest.MonkeyP
     before = kept(folder)
     assert len(before) == len({each.strip() for each in sentences})
     words = ["predict", model, folder / "data", "--device", "cpu"]
-    assert hat(*words, "--out", folder / "plain.jsonl") == 0 and kept(folder) == before
+    assert hat(*words, "--out", folder / "plain.jsonl") == 0
+    assert kept(folder) == before
     assert hat(*words, "--out", folder / "a.jsonl", "--vectors", folder / "vectors.npz") == 0
-    assert before < kept(folder) and len(kept(folder)) == len(before) + 4  # the sentences that no other split has
+    assert before < kept(folder)
+    assert len(kept(folder)) == len(before) + 4  # the sentences that no other split has
 
     def computed(*_: object) -> None:
         raise AssertionError("a vector is computed again")
@@ -79,12 +81,14 @@ def test_each_vector_is_computed_once(trained: Path, monkeypatch: pytest.MonkeyP
 def test_refusals(trained: Path, fine_tuned: Callable[[str], FineTuned], tmp_path: Path) -> None:
     made, out = fine_tuned("classification"), ["--out", tmp_path / "out.jsonl", "--device", "cpu"]
     error = refusal("predict", made.checkpoint, made.data, *out, "--vectors", tmp_path / "v.npz")
-    assert "--vectors is for one model of hat_units" in error and not (tmp_path / "v.npz").exists()
+    assert "--vectors is for one model of hat_units" in error
+    assert not (tmp_path / "v.npz").exists()
     words = ["predict", trained / "save/checkpoint_last.pt", trained / "data", *out]
     assert "one worker" in refusal(*words, "--vectors", tmp_path / "v.npz", "--workers", 2)
     (tmp_path / "v.npz").write_text("mine")
     assert f"{tmp_path / 'v.npz'} has no vectors" in refusal(*words, "--vectors", tmp_path / "v.npz")
-    assert (tmp_path / "v.npz").read_text() == "mine" and [path.name for path in tmp_path.iterdir()] == ["v.npz"]
+    assert (tmp_path / "v.npz").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["v.npz"]
 
 
 NUMBER = {  # what the page says to change

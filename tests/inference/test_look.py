@@ -38,12 +38,13 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     look = look_at(model, record, occlusion=True)
     assert look.roles == tuple(record.roles[: len(look.source)])
     assert "".join(look.target).strip() == next(model.rows([record]))["text"].replace("\t", " ")
-    assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
-    assert look.unit == "sentence" and len(look.source) > 3
+    assert look.target_sentences[0][0] == 0
+    assert look.target_sentences[-1][1] == len(look.target)
+    assert look.unit == "sentence"
+    assert len(look.source) > 3
     lost = len(record.elements) - len(look.source)
-    assert lost > 1 and look.note == (
-        f"{lost} sentences at the end of the document are truncated: the model does not read them."
-    )
+    assert lost > 1
+    assert look.note == (f"{lost} sentences at the end of the document are truncated: the model does not read them.")
     assert look.source[0] == f"{record.roles[0]} : {record.elements[0]}"
     assert [(one.name, one.queries) for one in look.maps] == [
         ("attention to sentences", "target tokens"),
@@ -100,7 +101,8 @@ def test_a_classifier(fine_tuned) -> None:
     look = look_at(model, record, occlusion=True)
     (one,) = look.maps
     assert (one.name, one.queries, look.unit) == ("attention among segments", "source", "segment")
-    assert len(look.source) == one.weights.size(-1) and look.target == ()
+    assert len(look.source) == one.weights.size(-1)
+    assert look.target == ()
     assert look.source[1] in " ".join(model.pipeline.prepare(record).record.parts[0])
     row = model.pipeline.encode(record)[0]
     tokens = row_of(row.tokens, model.loaded.source)
@@ -120,10 +122,7 @@ def test_a_classifier(fine_tuned) -> None:
 @pytest.mark.slow
 def test_changes_of_a_document_are_counted_once(caplog: pytest.LogCaptureFixture) -> None:
     model = hat_fairseq.load("demo", device="cpu")
-    document = {
-        "turns": [{"role": "PM", "text": "We \ud800 met ."}, {"role": "ME", "text": "Fine ."}],
-        "target": "a b",
-    }
+    document = {"turns": [{"role": "PM", "text": "We \ud800 met ."}, {"role": "ME", "text": "Fine ."}], "target": "a b"}
     caplog.clear()
     model.look(document)
     assert "lone surrogates replaced: 1" in caplog.text
@@ -177,11 +176,13 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     printed = capsys.readouterr().out
     assert all(f"wrote {path} ({path.stat().st_size:,} bytes)" in printed for path in files.values())
     record = json.loads(files["json"].read_text(encoding="utf-8"))
-    assert len(record["maps"]) == 3 and record["maps"][0]["attention"] == "attention to sentences"
+    assert len(record["maps"]) == 3
+    assert record["maps"][0]["attention"] == "attention to sentences"
     layers, _, queries, sentences = torch.tensor(record["maps"][0]["weights"]).shape
     assert (layers, queries, sentences) == (2, len(record["target"]), len(record["source"]))
     changes = torch.tensor(record["occlusion"]["change"])
-    assert changes.shape == (queries, sentences) and bool(changes.ne(0).any())
+    assert changes.shape == (queries, sentences)
+    assert bool(changes.ne(0).any())
     for wrong, message in (
         ([], "say what to write"),
         ([f"--html={files['html']}"], "exists"),
@@ -207,6 +208,5 @@ def test_sentences_of_a_text_end_at_their_last_token() -> None:
     assert sentence_ends(["A", "b", ".", "C", "."], ["A", " b", ".", " C", "."], "punctuation", "en") == [3, 5]
     assert sentence_ends(["A", "<sep>", "b"], ["A", "\t", "b"], "punctuation", "en") == [2, 3]
     question = ["Τι", ";", "Ναι", "."], ["Τι", ";", " Ναι", "."]
-    assert sentence_ends(*question, "punctuation", "el") == [2, 4] and sentence_ends(
-        *question, "punctuation", "en"
-    ) == [4]
+    assert sentence_ends(*question, "punctuation", "el") == [2, 4]
+    assert sentence_ends(*question, "punctuation", "en") == [4]

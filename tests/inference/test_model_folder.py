@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ def test_a_model_is_exported_by_its_name(tmp_path: Path) -> None:
     for model, flags in (("demo", short), (tmp_path / "P", [])):
         assert hat("generate", model, source, "--out", out := tmp_path / f"{len(texts)}.jsonl", *flags) == 0
         texts.append(read_lines(out))
-    assert texts[0] == texts[1] and texts[0][0]["text"]
+    assert texts[0] == texts[1]
+    assert texts[0][0]["text"]
 
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
@@ -113,7 +115,8 @@ def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, t
     moved = Path(shutil.move(here / "new", tmp_path / "moved"))
     shutil.rmtree(here)
     warm.run(f"{words.format(moved)} --out b".split(), tmp_path, tmp_path / "log")
-    assert read_lines(tmp_path / "a") == read_lines(tmp_path / "b") and len(read_lines(tmp_path / "a")) == 3
+    assert read_lines(tmp_path / "a") == read_lines(tmp_path / "b")
+    assert len(read_lines(tmp_path / "a")) == 3
     assert not [path for path in moved.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
 
 
@@ -121,7 +124,9 @@ def test_what_is_in_it(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state, tensors = torch.load(made / "model.pt")["model"], load_file(made / "P/model.safetensors")
     own = [name for name in state if not name.endswith("_fingerprint")]
     names = json.loads((made / "P/hat_fairseq.json").read_text())["names"]
-    assert [*names] == own and tensors.keys() == {*names.values()} and len(own) == len(tensors) + 2
+    assert [*names] == own
+    assert tensors.keys() == {*names.values()}
+    assert len(own) == len(tensors) + 2
     assert all(torch.equal(tensors[names[name]], state[name]) for name in own)
     folder = ModelFolder.open(made / "P")
     assert all(torch.equal(tensor, state[name]) for name, tensor in folder.tensors().items())
@@ -149,12 +154,14 @@ def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path,
     rows += ("| max source tokens | 31 |", "trained on")
     rows += ("| score | test.jsonl |", "`backend: rouge-score")
     rows += (f"| parameters | {parameters:,} in fp32 |", f"hat_fairseq {hat_fairseq.__version__} |", "--optimizer adam")
-    assert [row for row in rows if row not in card.text] == [] and str(made) not in card.text
+    assert [row for row in rows if row not in card.text] == []
+    assert str(made) not in card.text
     assert "language" not in card.text, "nobody has said that it is English"
     assert re.search(r"^\| rouge1 \| \d+\.\d\d \[\d+\.\d\d, \d+\.\d\d\] \|$", card.text, re.M)
     shutil.copytree(made / "data/bin", tmp_path / "data/bin")
     other = ModelCard.load(export(made / "model.pt", tmp_path / "data", tmp_path / "P") / "README.md")
-    assert other.data.to_dict() == known and not re.search("trained on|Scores|None", other.text)
+    assert other.data.to_dict() == known
+    assert not re.search("trained on|Scores|None", other.text)
 
 
 def test_the_card_shows_the_scores_of_every_metric(tmp_path: Path) -> None:
@@ -166,7 +173,8 @@ def test_the_card_shows_the_scores_of_every_metric(tmp_path: Path) -> None:
     for metric, row in rows.items():
         assert hat("score", *metric.split(), *files, "--out", tmp_path / "out.json") == 0
         table = scores_of(json.loads((tmp_path / "out.json").read_text()))
-        assert table.startswith("| score | hypotheses.jsonl |\n| --- | --- |\n") and row in table
+        assert table.startswith("| score | hypotheses.jsonl |\n| --- | --- |\n")
+        assert row in table
         assert str(tmp_path) not in table
     assert '"other": 1' in scores_of({"other": 1})
     of_both = {f"/data/{name}/test.jsonl": {"scores": {"em": 1.0}, "intervals": {}} for name in ("one", "two")}
@@ -188,7 +196,8 @@ def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path)
             words = [f"fairseq_cli.{command}", str(data), *TASK, *flags]
             text += warm.run([*words, "--batch-size", "1", "--path", str(path)], tmp_path, tmp_path / "log")
         outputs.append(re.findall(r"^[DH]-.*|\| loss \S+", text, re.M))
-    assert outputs[0] == outputs[1] and len(outputs[0]) > 2 * 4
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) > 2 * 4
     words = f"hat_fairseq.cli generate {made}/P {data} --out out/test.jsonl --device cpu --beam 2".split()
     warm.run([*words, "--max-len-b", "8", "--min-len", "4"], tmp_path, tmp_path / "log")
     texts = hat_fairseq.load(made / "P", device="cpu").generate(read_lines(made / "raw/test.jsonl"))
@@ -204,7 +213,8 @@ def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPyth
 
     flag = "--finetune-from-model"
     losses = [re.findall(r'"loss": "[\d.]+"', train(0, flag, made / path)) for path in ("model.pt", "P")]
-    assert losses[0] == losses[1] and losses[0]
+    assert losses[0] == losses[1]
+    assert losses[0]
     assert "P: a folder has no optimizer state to resume" in train(1, "--restore-file", made / "P").splitlines()[-1]
     assert f"{made}: a directory; give the checkpoint in it" in train(1, flag, made).splitlines()[-1]
 
@@ -235,16 +245,20 @@ def test_texts_in_python(made: Path) -> None:
     expected = [row["text"] for row in direct.rows(read_records(made / "raw/test.jsonl"))]
     for batch_size in (1, 8):
         assert model.generate([lines[1], lines[2], lines[0]], batch_size) == [expected[i] for i in (1, 2, 0)]
-    assert model.generate([line["text"] for line in lines]) == expected and model.generate([]) == []
-    assert model.generate(lines, beam=1, max_len_b=5) != expected and len(set(expected)) == 3
+    assert model.generate([line["text"] for line in lines]) == expected
+    assert model.generate([]) == []
+    assert model.generate(lines, beam=1, max_len_b=5) != expected
+    assert len(set(expected)) == 3
     shown = "kind text, hat_transformer, 236,992 parameters, at most 128 tokens, fp32 on cpu)"
     checkpoint = hat_fairseq.load(made / "model.pt", made / "data/bin", "cpu")
-    assert repr(model) == f"Model('{made.name}/P', {shown}" and repr(checkpoint).endswith(f"/model.pt', {shown}")
+    assert repr(model) == f"Model('{made.name}/P', {shown}"
+    assert repr(checkpoint).endswith(f"/model.pt', {shown}")
     assert list(inspect.signature(hat_fairseq.load).parameters) == ["path", "data", "device", "precision"]
     assert len(model.generate(["a b", {"id": "1", "text": "b"}, {"id": "4", "text": "b"}, "b"])) == 4
     look = model.look(lines[1], occlusion=True)
     assert (look.document, look.model[-2:], "".join(look.target).strip()) == ("test1", "/P", expected[1])
-    assert look.occlusion is not None and len(look.source) == 2
+    assert look.occlusion is not None
+    assert len(look.source) == 2
     for call, message in (
         (lambda: model.predict(["a"]), "cannot predict: a model of the kind 'text' can generate and look"),
         (lambda: model.generate("Good morning."), r"give a list of documents: \[document\]"),
@@ -339,8 +353,11 @@ for words in (
 def test_other_commands_say_that_they_need_fairseq(made: Path, without_fairseq, tmp_path: Path) -> None:
     lines = without_fairseq(OTHERS, made / "P", made / "model.pt", tmp_path).splitlines()
     for line in lines:
-        assert "fairseq" in line and "hat_fairseq[train]" in line and "HAT_TRACEBACK" not in line, line
-    assert len(lines) == 4 and not list(tmp_path.iterdir())
+        assert "fairseq" in line, line
+        assert "hat_fairseq[train]" in line, line
+        assert "HAT_TRACEBACK" not in line, line
+    assert len(lines) == 4
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -353,10 +370,12 @@ def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) ->
     lines, data = read_lines(made / "raw/test.jsonl"), made / "data/bin"
     both = hat_fairseq.load(f"{made}/P:{tmp_path}/Q", device="cpu")
     expected = hat_fairseq.load(f"{made}/model.pt:{tmp_path}/other.pt", data, "cpu").generate(lines, **OPTIONS)
-    assert both.generate(lines) == expected and both.loaded.task is None
+    assert both.generate(lines) == expected
+    assert both.loaded.task is None
     assert len(hat_fairseq.load(f"{made}/P:{tmp_path}/Q:{made}/P", device="cpu").models) == 3  # one counts twice
     one, checkpoint = hat_fairseq.load(made / "P", device="cpu"), hat_fairseq.load(made / "model.pt", data, "cpu")
-    assert expected != one.generate(lines) and (one.loaded.task, bool(checkpoint.loaded.task)) == (None, True)
+    assert expected != one.generate(lines)
+    assert (one.loaded.task, bool(checkpoint.loaded.task)) == (None, True)
     diverse = OPTIONS | {"diverse_beam_groups": 2, "diverse_beam_strength": 5.0}
     assert one.generate(lines, **diverse) == checkpoint.generate(lines, **diverse) != one.generate(lines)
 
@@ -434,6 +453,19 @@ def drop_tensor(folder: Path, name: str) -> None:
     fit_manifest(folder)
 
 
+def test_a_bias_on_the_output_is_refused_unless_it_is_zero(made: Path, tmp_path: Path) -> None:
+    """As transformers writes it for its BART."""
+    folder = shutil.copytree(made / "P", tmp_path / "P")
+    tensors, line = load_file(folder / "model.safetensors"), read_lines(made / "raw/test.jsonl")[:1]
+    texts = []
+    for value in (0.0, 0.5):
+        with pytest.raises(ValueError, match="final_logits_bias is not zero") if value else nullcontext():
+            save_file(tensors | {"final_logits_bias": torch.full((1, 5), value)}, folder / "model.safetensors")
+            fit_manifest(folder)
+            texts.append(hat_fairseq.load(folder, device="cpu").generate(line))
+    assert texts == [hat_fairseq.load(made / "P", device="cpu").generate(line)]
+
+
 def change_byte(path: Path) -> None:
     *content, last = path.read_bytes()
     path.write_bytes(bytes([*content, last ^ 1]))
@@ -482,7 +514,9 @@ def test_another_folder_is_refused(made: Path, warm: WarmPython, tmp_path: Path)
             assert warm.status([*map(str, command)], tmp_path, tmp_path / "log") == status, message
             text = (tmp_path / "log").read_text()
             (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
-            assert message in line and str(folder) in line and "Traceback" not in text
+            assert message in line
+            assert str(folder) in line
+            assert "Traceback" not in text
         (tmp_path / "y").unlink(missing_ok=True)
     assert not {"out.jsonl", "ran"} & {path.name for path in tmp_path.iterdir()}
 
@@ -523,7 +557,9 @@ def test_damaged_files_are_named(made: Path, warm: WarmPython, tmp_path: Path) -
             assert warm.status(command, tmp_path, tmp_path / "log") == (1 if of_fairseq else 2), words
             text = (tmp_path / "log").read_text()
             (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
-            assert f"{place / name}" in line and message in line and "Traceback" not in text, line
+            assert f"{place / name}" in line, line
+            assert message in line, line
+            assert "Traceback" not in text, line
             assert not [*tmp_path.glob("out/**/*.*"), *tmp_path.glob("out.*"), *tmp_path.glob("texts/*")], words
 
 
@@ -567,9 +603,9 @@ def test_a_folder_of_0_5_is_refused_by_name(config: dict[str, object], other: st
     assert f"{tmp_path} was written by version 0.5: export the checkpoint again" in error
 
 
-def test_every_packaged_folder_is_what_its_manifest_says() -> None:
-    for folder in (DEMO, DEMO.with_name("meeting_model")):
-        check_files(folder)
+@pytest.mark.parametrize("folder", [DEMO, DEMO.with_name("meeting_model")])
+def test_every_packaged_folder_is_what_its_manifest_says(folder: Path) -> None:
+    check_files(folder)
 
 
 def test_what_python_compiles_beside_the_model_is_no_part_of_it(tmp_path: Path) -> None:

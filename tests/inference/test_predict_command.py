@@ -71,7 +71,8 @@ def test_a_folder_and_a_table_are_read_as_json_lines_are(fine_tuned: Make, tmp_p
     for source in (tmp_path / "raw/test.jsonl", tmp_path / "raw", tmp_path / "test.csv"):
         assert hat("predict", made.checkpoint, source, *common, tmp_path / "out" / f"{source.name}.jsonl") == 0
     first, *others = (read_lines(path) for path in sorted((tmp_path / "out").iterdir()))
-    assert first == others[0] == others[1] and [row["id"] for row in first] == [record["id"] for record in records]
+    assert first == others[0] == others[1]
+    assert [row["id"] for row in first] == [record["id"] for record in records]
     assert hat("predict", made.checkpoint, tmp_path / "raw", "--split", "valid", *common, tmp_path / "v.jsonl") == 2
 
 
@@ -86,7 +87,8 @@ def test_running_text_is_split_as_asked(fine_tuned: Make, tmp_path: Path) -> Non
         write_lines(tmp_path / f"{name}.in.jsonl", rows[name])
         assert hat(*common, *flags, tmp_path / f"{name}.in.jsonl", "--out", tmp_path / f"{name}.jsonl") == 0
     predictions = [read_lines(tmp_path / f"{name}.jsonl") for name in rows]
-    assert predictions[0] == predictions[1] and [len(row["segments"]) for row in predictions[0]] == [3, 2]
+    assert predictions[0] == predictions[1]
+    assert [len(row["segments"]) for row in predictions[0]] == [3, 2]
     model = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu")
     assert model.look(texts[1], splitter="punctuation").unit == "segment"
     assert [each.label for each in model.predict(texts, splitter="punctuation")] == [r["label"] for r in predictions[0]]
@@ -141,7 +143,8 @@ def test_details_show_the_text_as_it_was_given(name: str, fine_tuned: Make, tmp_
     assert prediction == plain
     *first, last = expected
     if kind == "choice":  # of the row of the choice, whose question and answer the splitter divides
-        assert texts[:2] == first and " ".join(texts[2:]) == last[int(prediction["label"])]
+        assert texts[:2] == first
+        assert " ".join(texts[2:]) == last[int(prediction["label"])]
     else:
         assert texts == expected
 
@@ -152,11 +155,13 @@ def test_one_long_sample_does_not_lengthen_its_batch() -> None:
     assert [len(batch) for batch in batches([3072] * 9 + [100_000], None, None)] == [8, 1, 1]
     sizes = np.random.default_rng(1).integers(1, 3000, 500).tolist()
     parts = list(batches(sizes, 40, 30000))
-    assert sorted(sum(parts, [])) == [*range(500)] and 1 < len(parts) < 40
+    assert sorted(sum(parts, [])) == [*range(500)]
+    assert 1 < len(parts) < 40
     for part in parts:
         longest = max(sizes[index] for index in part)
         assert 2 * sum(sizes[index] for index in part) >= len(part) * longest
-        assert len(part) <= 40 and len(part) * longest <= 30000
+        assert len(part) <= 40
+        assert len(part) * longest <= 30000
 
 
 @pytest.mark.slow
@@ -179,7 +184,8 @@ def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tm
     write_lines(tmp_path / "cut.jsonl", [prediction.to_json() for prediction in predictions])
     words = [tmp_path / "cut.jsonl", "--references", made.data / "text/test.jsonl"]
     assert hat("score", "classification", *words, "--bootstrap-samples", 0) == 0
-    assert lost and f"cut.jsonl: {lost} of " in capsys.readouterr().err
+    assert lost
+    assert f"cut.jsonl: {lost} of " in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -271,7 +277,8 @@ def test_files_for_official_scorers_are_not_replaced_by_another_run(
     with monkeypatch.context() as patch:
         patch.setattr(Predictor, "predictions", while_another_run_ends)
         assert f"{other}, a file for official scorers, exists: choose another folder" in refusal(*command)
-    assert other.read_text() == "theirs" and not (tmp_path / "a.jsonl").exists()
+    assert other.read_text() == "theirs"
+    assert not (tmp_path / "a.jsonl").exists()
     kept = sorted((tmp_path / ".a.jsonl.blocks").iterdir())
     assert kept
     other.unlink()

@@ -84,17 +84,22 @@ def test_vectors_are_those_of_sentence_transformers(name: str, tmp_path: Path) -
             if method == "encode_document" and "prompt" not in options:
                 options = options | {"prompt": document}
             expected = getattr(theirs, method)(TEXTS, **options)
-            assert type(found) is type(expected) and len(found) == len(expected)
+            assert type(found) is type(expected)
+            assert len(found) == len(expected)
             for one, other in zip(found, expected, strict=True):
-                assert type(one) is type(other) and one.dtype == other.dtype and one.shape == other.shape
+                assert type(one) is type(other)
+                assert one.dtype == other.dtype
+                assert one.shape == other.shape
                 assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-5, (method, options)
         options = {"prompt": document} if method == "encode_document" else {}
         one, other = getattr(ours, method)(TEXTS[0]), getattr(theirs, method)(TEXTS[0], **options)
-        assert one.shape == other.shape and np.abs(one - other).max() < 1e-5
+        assert one.shape == other.shape
+        assert np.abs(one - other).max() < 1e-5
         vectors = ours.encode(TEXTS)
         for pairs in ("similarity", "similarity_pairwise"):
             one, other = (getattr(each, pairs)(vectors[:4], vectors[4:8]) for each in (ours, theirs))
-            assert one.shape == other.shape and np.abs(one - other).max() < 1e-3
+            assert one.shape == other.shape
+            assert np.abs(one - other).max() < 1e-3
 
 
 @pytest.mark.slow
@@ -132,7 +137,8 @@ def test_in_an_evaluator_of_sentence_transformers(name: str, tmp_path: Path) -> 
     evaluator = InformationRetrievalEvaluator(queries, corpus, right, name="small", write_csv=False)
     found = evaluator(model.encoder())
     expected = evaluator(library.SentenceTransformer(str(tmp_path / "release"), device="cpu"))
-    assert found == pytest.approx(expected, abs=1e-6) and evaluator.primary_metric in found
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert evaluator.primary_metric in found
     if model.encoder().similarity_fn_name == "cosine":
         vectors = [
             model.encode_query([*queries.values()], normalize_embeddings=True),
@@ -198,7 +204,8 @@ def test_what_is_refused_is_named(arguments: dict[str, Any], words: str, e5: Any
 
 
 def test_nothing_to_encode(e5: Any) -> None:
-    assert e5.encode_query([]).shape[0] == 0 and e5.encode_document([]) is not None
+    assert e5.encode_query([]).shape[0] == 0
+    assert e5.encode_document([]) is not None
     assert e5.encoder().encode([], convert_to_tensor=True).shape[0] == 0
 
 
@@ -236,9 +243,11 @@ def test_a_prompt_before_each_row_of_a_long_document(e5: Any) -> None:
     """Rows are shorter by the prompt, and the vector of a document is the mean of all its rows."""
     sentences = ["Sentence " + "very " * (3 + number % 5) + "long." for number in range(20)]
     plain, prompted = (e5.embed([{"segments": sentences}], document_prompt=text)[0] for text in ("", "passage: "))
-    assert plain.spans == prompted.spans and np.abs(plain.vectors - prompted.vectors).min() > 0
+    assert plain.spans == prompted.spans
+    assert np.abs(plain.vectors - prompted.vectors).min() > 0
     (found,) = e5.embed([{"segments": sentences}], of="document")
-    assert found.vectors.shape == (1, 24) and np.isfinite(found.vectors).all()
+    assert found.vectors.shape == (1, 24)
+    assert np.isfinite(found.vectors).all()
 
 
 def test_the_state_of_cls(bge: Path, tmp_path: Path) -> None:
@@ -257,7 +266,9 @@ def test_the_state_of_cls(bge: Path, tmp_path: Path) -> None:
         (["--context", 3], "--context averages tokens, and vectors of"),
     ):
         error = refusal("embed", bge, source, "--out", tmp_path / "a.jsonl", *flags)
-        assert words in error and error.count("\n") == 1 and not (tmp_path / "a.jsonl").exists()
+        assert words in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "a.jsonl").exists()
     with pytest.raises(ValueError, match="remove context, or pooling="):
         model.encode_document([texts])
 
@@ -285,7 +296,9 @@ def test_the_state_of_cls(bge: Path, tmp_path: Path) -> None:
 def test_what_no_folder_can_say(release: dict[str, Any], words: str, tmp_path: Path) -> None:
     write_text_encoder(tmp_path / "release", **release)
     error = refusal("import", "bert", tmp_path / "release", "--package", tmp_path / "package")
-    assert words in error and error.count("\n") == 1 and not (tmp_path / "package").exists()
+    assert words in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "package").exists()
     assert hat("import", "bert", tmp_path / "release", "--out", tmp_path / "start/model.pt") == 0  # for a training
 
 
@@ -293,7 +306,9 @@ def test_what_no_folder_can_say(release: dict[str, Any], words: str, tmp_path: P
 def test_the_settings_stay_when_a_folder_is_written_anew(bge: Path, tmp_path: Path) -> None:
     assert hat("export", bge, "--out", tmp_path / "half", "--half") == 0
     settings = VectorSettings.read(tmp_path / "half")
-    assert settings == VectorSettings.read(bge) and settings.pooling == "marker" and settings.longest == 32
+    assert settings == VectorSettings.read(bge)
+    assert settings.pooling == "marker"
+    assert settings.longest == 32
     assert "embedding.json" in json.loads((tmp_path / "half/manifest.json").read_text())["files"]
 
 

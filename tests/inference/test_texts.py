@@ -84,7 +84,8 @@ def test_a_text_does_not_depend_on_its_batch(model: DocumentToText, documents: l
     other = DocumentToText(model.loaded, beam=3, min_len=2, max_len_a=0.2, max_len_b=3)
     rows = [each for document in documents for each in encode_documents([document], model.loaded)[0]]
     alone, together = [other.hypotheses([row])[0].tolist() for row in rows], other.hypotheses(rows)
-    assert [tokens.tolist() for tokens in together] == alone and len({*map(len, alone)}) > 1
+    assert [tokens.tolist() for tokens in together] == alone
+    assert len({*map(len, alone)}) > 1
 
 
 @pytest.mark.slow
@@ -107,7 +108,8 @@ def test_the_command_writes_every_document(
         ([verb, model, f"{tmp_path}/empty.jsonl", *others], "empty.jsonl is empty: nothing to generate"),
         ([*command, "--precision", "fp16"], "hat: error: precision fp16 is GPU-only; on this CPU use fp32"),
     ):
-        assert cli.main(words) == 2 and message in capsys.readouterr().err
+        assert cli.main(words) == 2
+        assert message in capsys.readouterr().err
     assert cli.main(command) == 0
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in documents]
 
@@ -119,7 +121,8 @@ def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents:
     for generator in (SharedMemoryGenerator, SequenceGenerator):
         other = DocumentToText(model.loaded, **OPTIONS)
         other.generator = task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=generator)
-        assert type(other.generator) is generator and list(texts_of(other, documents, 2)) == texts
+        assert type(other.generator) is generator
+        assert list(texts_of(other, documents, 2)) == texts
 
 
 @pytest.mark.slow
@@ -133,7 +136,8 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: l
         models = [DocumentToText(load(*each, "cpu", precision), **OPTIONS) for each in where]
         assert [model.loaded.task is None for model in models] == [False, True]
         rows = [list(model.rows(documents, 2)) for model in models]
-        assert rows[0] == rows[1] and len({row["text"] for row in rows[0]}) > 1
+        assert rows[0] == rows[1]
+        assert len({row["text"] for row in rows[0]}) > 1
 
 
 def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list[Record]) -> None:
@@ -153,7 +157,8 @@ def test_lower_precision_is_asked_for_by_name(
     where = str(checkpoint), str(data / "bin")
     rounded = DocumentToText(load(*where, "cpu", "int8"), **OPTIONS)
     maps = [[m for m in each.models[0].modules() if isinstance(m, PackedLinear)] for each in (model, rounded)]
-    assert {m.precision for m in maps[1]} == {"int8"} and len(maps[1]) > len(maps[0])  # small ones too
+    assert {m.precision for m in maps[1]} == {"int8"}
+    assert len(maps[1]) > len(maps[0])  # small ones too
     assert len(list(rounded.rows(documents))) == 3
     of_gpu = "precision int8 is CPU-only" if torch.cuda.is_available() else "device cuda: torch sees 0 GPUs"
     for device, precision, message in (("cpu", "int4", "precision 'int4'"), ("cuda", "int8", of_gpu)):
@@ -165,7 +170,8 @@ def test_lower_precision_is_asked_for_by_name(
         warm.run([*words.split(), *flags], tmp_path, tmp_path / "log") for flags in ([], ["--cpu-precision", "int8"])
     )
     scores = [[float(s) for s in re.findall(r"^H-\d+\t(\S+)", text, re.MULTILINE)] for text in (plain, int8)]
-    assert len(scores[0]) == len(scores[1]) > 0 and scores[0] != scores[1]
+    assert len(scores[0]) == len(scores[1]) > 0
+    assert scores[0] != scores[1]
     assert max(abs(a - b) for a, b in zip(*scores, strict=True)) < 0.1
 
 
@@ -219,5 +225,6 @@ def test_mistakes_are_one_line(command: list[str], fine_tuned, tmp_path: Path, c
     ):
         assert cli.main([verb, str(model), source, *others, *map(str, words)]) == 2, words
         error = capsys.readouterr().err.splitlines()
-        assert error[-1].startswith("hat: error: ") and message in error[-1]
+        assert error[-1].startswith("hat: error: ")
+        assert message in error[-1]
     assert not (tmp_path / "out.jsonl").exists()

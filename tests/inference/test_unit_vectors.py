@@ -74,7 +74,8 @@ def test_cosines_are_those_of_each_text_alone_and_of_windows(trained: Path) -> N
     for reference in with_cosines(loaded, references):
         (asked, turns), cosines = divided(loaded, reference.record), reference.cosines
         tokens = [token for turn in turns for token in turn]
-        assert cosines.sizes.tolist() == list(map(len, turns)) and len(tokens) > 600  # two chunks
+        assert cosines.sizes.tolist() == list(map(len, turns))
+        assert len(tokens) > 600  # two chunks
         questions = [states(model, each) for each in asked]
         numbers = [max(0, sum(map(len, turns[: n + 1])) - 1) // 512 for n in range(len(turns))]
         chunks = [

@@ -199,17 +199,7 @@ def test_a_dash_is_the_standard_output(tmp_path: Path, monkeypatch, capfdbinary)
     monkeypatch.chdir(tmp_path)
     rows = [{"id": name, "turns": [{"role": "PM", "text": "So we start the meeting ."}]} for name in "ab"]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [
-        "generate",
-        "demo",
-        "in.jsonl",
-        "--device",
-        "cpu",
-        "--min-len",
-        1,
-        "--max-len-b",
-        20,
-    ]
+    words = ["generate", "demo", "in.jsonl", "--device", "cpu", "--min-len", 1, "--max-len-b", 20]
     assert hat(*words, "--out", "-") == 0
     lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert [line["id"] for line in lines] == ["a", "b"]

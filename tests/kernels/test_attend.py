@@ -60,7 +60,9 @@ def test_on_a_gpu_a_mask_is_added_to_the_scores() -> None:
     mask = torch.rand(2, 1, 5, 13) < 0.5
     assert prepare_mask(mask, torch.bfloat16) is mask
     on_gpu = prepare_mask(mask.to("meta"), torch.bfloat16)
-    assert on_gpu.shape == mask.shape and on_gpu.dtype is torch.bfloat16 and on_gpu.stride() == (80, 80, 16, 1)
+    assert on_gpu.shape == mask.shape
+    assert on_gpu.dtype is torch.bfloat16
+    assert on_gpu.stride() == (80, 80, 16, 1)
 
 
 @pytest.mark.parametrize(

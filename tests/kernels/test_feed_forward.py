@@ -48,16 +48,30 @@ def test_the_first_half_is_activated_and_the_second_multiplies_it(name: str, fun
     assert_close(feed_forward(x, *network, name), (function(hidden[:, :5]) * hidden[:, 5:]) @ network[1].weight.T)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_dropout_of_activations(training: bool) -> None:
+    layer = TransformerLayer(LayerSizes(24, 40, 4, activation_dropout=0.5)).train(training)
+    x = torch.randn(5, 24)
+    outs = []
+    for function in (layer.feed_forward, lambda x: layer.fc2(nn.Dropout(0.5).train(training)(layer.fc1(x).relu()))):
+        torch.manual_seed(1)
+        outs.append(function(x))
+    assert_close(*outs)
+
+
 def test_only_what_is_wanted_gets_a_gradient() -> None:
     network, x = network_of(257, 300), torch.randn(3, 257)
     network[1].requires_grad_(False)
     feed_forward(x, *network, "gelu").sum().backward()
-    assert x.grad is None and network[0].weight.grad is not None and network[1].weight.grad is None
+    assert x.grad is None
+    assert network[0].weight.grad is not None
+    assert network[1].weight.grad is None
     network.requires_grad_(False)
     assert not feed_forward(x, *network, "gelu").requires_grad
     network[0].weight.grad = None
     feed_forward(x.requires_grad_(), *network, "gelu").sum().backward()
-    assert x.grad is not None and network[0].weight.grad is None
+    assert x.grad is not None
+    assert network[0].weight.grad is None
 
 
 class Adapter(nn.Module):

@@ -62,11 +62,27 @@ def test_fp16_recovers_at_the_loss_scales_at_which_it_does_without_chunks(large:
         torch.testing.assert_close(one, other, rtol=5e-3, atol=1e-3 * float(other.abs().max()))
 
 
+@pytest.mark.parametrize("outlier", [0.0, -7000.0, 7000.0])
+def test_fp16_has_the_gradients_of_a_surprising_symbol(outlier: float) -> None:
+    """A large weight in either direction; without it, fp16 hardly has the probabilities of the other symbols."""
+    features, weight = torch.zeros(300, 24), torch.zeros(60, 24)
+    features[:, 0], weight[7, 0] = 4, 4
+    weight[5, 3] = outlier
+    target, wide = torch.full((300,), 5), [x.double().requires_grad_() for x in (features, weight)]
+    half = [x.half().requires_grad_() for x in (features, weight)]
+    for inputs, function in ((half, chunked_label_smoothed_loss), (wide, naive.label_smoothed_loss)):
+        function(*inputs, target, 0.0, PAD)[0].backward()
+    for one, other in zip(half, wide, strict=True):
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=0.03, atol=1e-5 if outlier else 0)
+
+
 def test_nothing_but_padding_is_no_loss_and_no_gradient() -> None:
     features, weight = torch.randn(2, 3, 8, requires_grad=True), torch.randn(60, 8, requires_grad=True)
     loss, nll, _ = chunked_label_smoothed_loss(features, weight, torch.full((2, 3), PAD), 0.1, PAD)
     loss.backward()
-    assert loss.item() == nll.item() == 0 and not features.grad.any() and not weight.grad.any()
+    assert loss.item() == nll.item() == 0
+    assert not features.grad.any()
+    assert not weight.grad.any()
 
 
 def test_a_large_table() -> None:

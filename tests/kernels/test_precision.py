@@ -73,7 +73,8 @@ def test_a_packed_map_is_the_map(precision: str) -> None:
 def test_a_map_in_bf16_stays_in_bf16() -> None:
     module, x = make(dtype=torch.bfloat16), torch.randn(5, 257).bfloat16()
     packed = PackedLinear(module)
-    assert packed.precision == "bf16" and packed(x).dtype is torch.bfloat16
+    assert packed.precision == "bf16"
+    assert packed(x).dtype is torch.bfloat16
     assert_close(packed(x), module(x), torch.bfloat16)
 
 
@@ -142,7 +143,8 @@ def test_quantised_rows_are_the_nearest_ones() -> None:
     tiny, empty = torch.tensor([1e-30, 2e-30]), torch.empty(0, 5)
     for x in (torch.rand(2, 50) + 3, -torch.rand(50), of_all_sizes, torch.zeros(2, 5), tiny, empty):
         integers, scales, offsets = quantise(x)
-        assert integers.dtype is torch.uint8 and scales.shape == offsets.shape == (*x.shape[:-1], 1)
+        assert integers.dtype is torch.uint8
+        assert scales.shape == offsets.shape == (*x.shape[:-1], 1)
         assert ((integers * scales + offsets - x).abs() <= 0.51 * scales).all()
         zeros = quantise(torch.cat([x, torch.zeros_like(scales)], -1))
         assert torch.equal(zeros[0][..., -1:] * zeros[1] + zeros[2], torch.zeros_like(scales))
@@ -162,7 +164,8 @@ def test_packing_a_model_replaces_its_large_maps(precision: str) -> None:
     assert isinstance(model["small"], PackedLinear if small_too else Linear)
     for name, expected in zip(("out", "small"), before, strict=True):
         assert error(model[name](x), expected) < 2 * ERRORS[precision]
-    assert torch.equal(model["table"].weight, table) and pack_linears(model, precision) == 0
+    assert torch.equal(model["table"].weight, table)
+    assert pack_linears(model, precision) == 0
 
 
 @needs_onednn
@@ -190,12 +193,7 @@ def test_a_stated_precision_is_not_chosen_anew() -> None:
 
 @pytest.mark.parametrize(
     ("amx", "avx512", "precision"),
-    [
-        (True, False, "bf16"),
-        (False, True, "bf16"),
-        (False, False, "fp32"),
-        (None, None, "fp32"),
-    ],
+    [(True, False, "bf16"), (False, True, "bf16"), (False, False, "fp32"), (None, None, "fp32")],
 )
 def test_the_precision_is_chosen_by_the_instructions(
     amx: bool | None, avx512: bool | None, precision: str, monkeypatch: pytest.MonkeyPatch

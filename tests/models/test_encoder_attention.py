@@ -92,7 +92,8 @@ def test_rows_of_nothing_but_padding_are_finite(name: str) -> None:
     attention, x = attention_of(name), states([90, 90])
     layout = layout_for(name, padding([90, 0]))
     out, gradients = outputs_and_gradients(attention, [x], lambda: attention(x, layout))
-    assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
+    assert out.isfinite().all()
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
     with torch.no_grad():  # other kernels, for which a softmax over no key is NaN
         assert attention(x, layout).isfinite().all()
 
@@ -162,7 +163,8 @@ def test_recomputed_groups_drop_the_same(name: str, monkeypatch: pytest.MonkeyPa
     recomputed = outputs_and_gradients(layer, [x], run_once)
     monkeypatch.setattr(layers, "torch_checkpoint", lambda f, *args, use_reentrant, **kwargs: f(*args, **kwargs))
     kept = outputs_and_gradients(layer, [x], run_once)
-    assert torch.equal(recomputed[0], kept[0]) and not torch.equal(kept[0], layer.eval()(x, layout))
+    assert torch.equal(recomputed[0], kept[0])
+    assert not torch.equal(kept[0], layer.eval()(x, layout))
     torch.testing.assert_close(recomputed[1], kept[1], rtol=1e-12, atol=1e-14)
 
 
@@ -175,13 +177,15 @@ def test_a_pattern_changes_the_output_and_no_name() -> None:
             if parameter.dim() == 2:
                 torch.nn.init.normal_(parameter, std=0.3)  # at 0.02 all patterns would look alike
     out = [run(model, documents([31])) for model in models]
-    assert not torch.allclose(out[0], out[1], atol=1e-4) and not torch.allclose(out[0], out[2], atol=1e-4)
+    assert not torch.allclose(out[0], out[1], atol=1e-4)
+    assert not torch.allclose(out[0], out[2], atol=1e-4)
 
 
 def test_layers_may_differ() -> None:
     layers = model_of("segments", " --encoder-attention-layers 1").encoder.layers
     assert [type(layer.self_attn).__name__ for layer in layers] == ["FullAttention", "SegmentAttention"]
-    assert parse_layers("0,6-8", 12) == {0, 6, 7, 8} and parse_layers(None, 2) == {0, 1}
+    assert parse_layers("0,6-8", 12) == {0, 6, 7, 8}
+    assert parse_layers(None, 2) == {0, 1}
 
 
 @pytest.mark.parametrize("text", ["8-6", "0,8-6"])

@@ -100,7 +100,8 @@ def test_the_encoder_is_the_papers_definition(flags: str, lengths: list[int]) ->
     scale = max(float(x.abs().max()) for x in gradients[1] if x is not None)
     for name, mine, other in zip(names, *gradients, strict=True):
         if other is None:  # no document has a representative
-            assert "representative" in name and not mine.any()
+            assert "representative" in name
+            assert not mine.any()
         else:
             torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-5 * scale)
 
@@ -171,8 +172,11 @@ def test_representatives_come_with_random_blocks_of_the_whole_document(first: in
 def test_each_layer_draws_its_own_random_blocks(flags: str) -> None:
     one, other = random_pairs(small(flags))
     again = random_pairs(small(flags, seed=1))
-    assert one.any() and other.any() and not torch.equal(one, other)
-    assert torch.equal(one, again[0]) and torch.equal(other, again[1]), "not drawn anew in each model"
+    assert one.any()
+    assert other.any()
+    assert not torch.equal(one, other)
+    assert torch.equal(one, again[0])
+    assert torch.equal(other, again[1]), "not drawn anew in each model"
 
 
 @pytest.mark.parametrize("positions", ["block", "sequence"])

@@ -46,11 +46,13 @@ def test_settings_without_parts_stay() -> None:
     assert renamed(dict.fromkeys(OLD)) == {}
 
 
+@pytest.mark.parametrize(
+    "parts", [{}, {"kv_heads": 1}, {"rotary": 1.0}, {"rotary": 2e5, "rotary_factor": 4.0, "ffn_bias": False}]
+)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_text_is_read_back(name: str) -> None:
-    for parts in ({}, {"kv_heads": 1}, {"rotary": 1.0}, {"rotary": 2e5, "rotary_factor": 4.0, "ffn_bias": False}):
-        family: Any = replace(FAMILIES[name], **parts)
-        assert parse_family(text_of(family)) == parse_family(text_of(family, [name])) == family
+def test_a_text_is_read_back(parts: dict[str, Any], name: str) -> None:
+    family: Any = replace(FAMILIES[name], **parts)
+    assert parse_family(text_of(family)) == parse_family(text_of(family, [name])) == family
 
 
 def test_equal_texts_become_one() -> None:

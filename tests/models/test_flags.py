@@ -13,6 +13,7 @@ from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.options import options_of
+from hat_fairseq.weights.bert import package_flags
 
 LENGTHS = [17, 9, 2]
 
@@ -32,6 +33,11 @@ def test_roles_are_added_and_missing_or_surplus_ones_are_refused() -> None:
         with_roles(source, None, target)
     with pytest.raises(ValueError, match="--role-stream"):
         without(source, None, target, roles=roles)
+
+
+@pytest.mark.parametrize(("longest", "windows"), [(None, False), (512, False), (513, True)])
+def test_a_package_has_windows_beyond_the_positions_of_its_weights(longest: int | None, windows: bool) -> None:
+    assert ("--attention-window" in package_flags([], 512, longest)) == windows
 
 
 def test_tables_are_shared_only_on_request() -> None:
@@ -240,7 +246,8 @@ def test_parameter_counts(arch: str, size: int, flags: str, args: dict[str, obje
 )
 def test_parameters_that_the_hierarchy_adds(arch: str, size: int, added: int, baseline: float) -> None:
     twin = count(arch, size, **PLAIN)
-    assert count(arch, size) - twin == added and twin == pytest.approx(baseline, rel=0.01)
+    assert count(arch, size) - twin == added
+    assert twin == pytest.approx(baseline, rel=0.01)
 
 
 @pytest.mark.parametrize("task", LRA)
@@ -266,10 +273,13 @@ def test_attentions_are_as_printed() -> None:
             model = build(arch, "", max_source_positions=4096)
         for number, layer in enumerate((model.encoder if "bart" in arch else model.core).layers):
             kind = PoolingAttention if number in layers else SlidingWindowAttention
-            assert type(layer.self_attn) is kind and layer.self_attn.window == 128
+            assert type(layer.self_attn) is kind
+            assert layer.self_attn.window == 128
             assert number not in layers or layer.self_attn.level == SecondLevel(512, 5, 4, "ldconv")
         config = model.config
-        assert config.global_tokens == rule and config.no_hierarchy and config.extend_positions == "tile"
+        assert config.global_tokens == rule
+        assert config.no_hierarchy
+        assert config.extend_positions == "tile"
     for arch, flags, kind in (
         ("poolingformer_tiny", "window", SlidingWindowAttention),
         ("poolingformer_bart_base", "window --attention-window 8", SlidingWindowAttention),

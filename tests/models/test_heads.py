@@ -138,7 +138,8 @@ def test_heads_come_and_go(arch: str, flags: str, caplog: pytest.LogCaptureFixtu
     assert "classification_heads.topic: newly initialised" in caplog.text
     back.load_state_dict(classifier.state_dict())
     shared = {name: tensor for name, tensor in back.state_dict().items() if "lm_head" not in name}
-    assert shared and all(torch.equal(tensor, state[name]) for name, tensor in shared.items())
+    assert shared
+    assert all(torch.equal(tensor, state[name]) for name, tensor in shared.items())
     assert torch.equal(back.encoder.lm_head.weight, state["encoder.lm_head.weight"])
     assert "classification_heads.topic: not in the model; skipped" in caplog.text
 
@@ -149,7 +150,8 @@ def test_a_head_with_the_same_labels_is_loaded_and_others_are_not(caplog: pytest
     for model in (labels(model_of(arch), "a", "b", "c"), model_of(arch)):  # fairseq's tasks note no labels
         model.heads_must_load = True
         model.load_state_dict(dict(state))
-        assert torch.equal(model.state_dict()[name], state[name]) and not caplog.text
+        assert torch.equal(model.state_dict()[name], state[name])
+        assert not caplog.text
     for message, other in {
         "other labels in the checkpoint": labels(model_of(arch), "a", "c", "b"),
         "3 classes .* in the checkpoint, 4 classes": labels(model_of(arch, classes=4), *"abcd"),
@@ -157,7 +159,8 @@ def test_a_head_with_the_same_labels_is_loaded_and_others_are_not(caplog: pytest
         fresh = other.state_dict()[name].clone()
         caplog.clear()
         other.load_state_dict(dict(state))
-        assert torch.equal(other.state_dict()[name], fresh) and "skipped" in caplog.text
+        assert torch.equal(other.state_dict()[name], fresh)
+        assert "skipped" in caplog.text
         other.heads_must_load = True
         with pytest.raises(ValueError, match=f"topic: {message}.*trained with"):
             other.load_state_dict(dict(state))
@@ -174,7 +177,9 @@ def test_several_heads_in_one_forward_pass(arch: str, flags: str) -> None:
     heads = list(model.classification_heads)
     model.encoder.register_forward_hook(lambda *unused: passes.append(1))
     logits, _ = model(source, classification_head_name=heads)
-    assert len(passes) == 1 and list(logits) == heads and [x.size(-1) for x in logits.values()] == [3, 2, 4]
+    assert len(passes) == 1
+    assert list(logits) == heads
+    assert [x.size(-1) for x in logits.values()] == [3, 2, 4]
 
     def gradients(*tensors: Tensor) -> dict[str, Tensor]:
         model.zero_grad()

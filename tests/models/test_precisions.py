@@ -99,7 +99,8 @@ def check(precision: Precision, build_model: Callable[..., Any], *words: str) ->
         with precision.context():
             out, gradients = outputs_and_gradients(model, [], lambda: small_networks.run(model, source)[real])
         assert_near(out, expected, precision.error)
-        assert gradients and all(gradient.isfinite().all() for gradient in gradients.values())
+        assert gradients
+        assert all(gradient.isfinite().all() for gradient in gradients.values())
 
 
 def assert_near(actual: Tensor, expected: Tensor, error: float) -> None:

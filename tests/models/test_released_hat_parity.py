@@ -65,7 +65,8 @@ def test_the_bare_model_has_no_prefix() -> None:
     model = imported("MaskedLM")
     whole, bare = (convert(weights, CONFIG, "add").model for weights in (state("MaskedLM"), reference))
     encoder = {key: tensor for key, tensor in whole.items() if ".lm_head." not in key}
-    assert bare.keys() == encoder.keys() and all(torch.equal(bare[key], encoder[key]) for key in bare)
+    assert bare.keys() == encoder.keys()
+    assert all(torch.equal(bare[key], encoder[key]) for key in bare)
     model.load_state_dict(bare)  # the masked-LM head keeps its initialisation
     hidden = DATA["MaskedLM/last_hidden_state"]
     assert largest_difference(model(TOKENS, features_only=True)[0][REAL], hidden[REAL]) < 1e-5

@@ -64,7 +64,8 @@ def test_exactly_the_parts_of_the_paper_are_new_and_they_are_listed(
             source = key.replace("representative_attn.", "self_attn.")  # separate projections start as shared ones
             expected = own[key] if key in new and source not in state else state[source]
             if len(expected) < len(tensor):
-                assert key.startswith("encoder.") and key.endswith("embed_positions.weight")
+                assert key.startswith("encoder.")
+                assert key.endswith("embed_positions.weight")
                 expected = torch.cat([expected, expected[2:], expected[2:7]])
             assert torch.equal(tensor, expected), key
             assert (f"  {key}" in caplog.text) == (key in new), key

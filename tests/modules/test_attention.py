@@ -62,7 +62,8 @@ def test_cross_attention_is_dense_attention(keys: int, kv_heads: int, dtype: tor
         with torch.no_grad():
             steps = [module(x[:, i : i + 1], memory, mask, cache=cache) for i in range(5)]
             assert_close(torch.cat(steps, 1), expected(lengths), dtype)
-        assert cache.keys is not None and cache.keys.shape == (2, kv_heads, keys, 6)
+        assert cache.keys is not None
+        assert cache.keys.shape == (2, kv_heads, keys, 6)
     weights = module.weights(x[:2], memory)
     for row in range(2):
         assert_close(weights[row], reference(module, x[row], memory[row], torch.ones(5, keys).bool())[1], dtype)
@@ -83,7 +84,8 @@ def test_a_row_of_nothing_but_padding_is_finite() -> None:
     mask = visible(safe_padding_mask(padding([5, 0])))
     out = module(x, x, mask)
     out.sum().backward()
-    assert out.isfinite().all() and x.grad.isfinite().all()
+    assert out.isfinite().all()
+    assert x.grad.isfinite().all()
     with torch.no_grad():
         assert module(x, x, mask).isfinite().all()  # in a decoding step
 

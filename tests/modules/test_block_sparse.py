@@ -53,7 +53,8 @@ def test_the_blocks_are_the_published_ones(block: int, heads: int, seed: int, le
 def test_random_blocks(pattern: BlockPattern, num_blocks: int) -> None:
     """Three for each block and head; the published code draws them from the first blocks."""
     table, other = (visible_blocks(pattern, num_blocks, 8, seed) for seed in (1, 2))
-    assert not torch.equal(table, other) and not torch.equal(table[0], table[1])
+    assert not torch.equal(table, other)
+    assert not torch.equal(table[0], table[1])
     last, reached = num_blocks - pattern.last, set()
     published = pattern == BlockPattern()
     for block, row in ((block, row) for head in table.tolist() for block, row in enumerate(head)):
@@ -161,7 +162,8 @@ def test_dropout_in_chunks_is_dense_attention_with_the_same_dropped_weights() ->
 
     keep = attended(torch.eye(length).unflatten(0, (8, 4)).expand_as(v)).ne(0)  # the outputs are the weights
     chunks = keep.view(4, -1)
-    assert keep.float().mean() == pytest.approx(1 - rate, abs=0.01) and not torch.equal(chunks[0], chunks[1])
+    assert keep.float().mean() == pytest.approx(1 - rate, abs=0.01)
+    assert not torch.equal(chunks[0], chunks[1])
     dense = naive.attention(*(x.flatten(2, 3) for x in inputs))[1] * keep / (1 - rate) @ v.flatten(2, 3)
     chunked = attended(v)
     assert_close(chunked, dense)

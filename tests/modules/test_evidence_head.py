@@ -122,4 +122,5 @@ def test_tokens_of_many_questions_weigh_little() -> None:
         [1.0, (math.log(4 / 1.5) / math.log(4 / 0.5)) ** 2, (math.log(4 / 3.5) / math.log(4 / 0.5)) ** 2]
     )
     head.reset_parameters()
-    assert head.rarity.eq(1).all() and head.thresholds.eq(-1).all()
+    assert head.rarity.eq(1).all()
+    assert head.thresholds.eq(-1).all()

@@ -89,11 +89,7 @@ def test_decoder_layer_with_sentences_is_its_definition(normalize_before: bool, 
         return torch.stack(rows)
 
     assert_same_run(
-        layer,
-        [x, tokens, sentences],
-        lambda: layer(x, EncoderOut(tokens, masks[0], sentences, masks[1])),
-        dense,
-        dtype,
+        layer, [x, tokens, sentences], lambda: layer(x, EncoderOut(tokens, masks[0], sentences, masks[1])), dense, dtype
     )
 
 
@@ -107,7 +103,8 @@ def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: t
     x = states(4, 11, 24, dtype=dtype)
     sentences = [[0, 3, 10], [0], list(range(11)), [2, 5]]
     layout = layout_of(starts_of(sentences, 11))
-    assert layout.representatives is not None and layout.representatives.padding is not None
+    assert layout.representatives is not None
+    assert layout.representatives.padding is not None
     mask = layout.representatives.padding
 
     def dense() -> Tensor:

@@ -52,7 +52,8 @@ def test_tokens_of_the_last_part_belong_to_paragraphs(left: int, right: int, nam
     for number, places in enumerate(by_hand(ROWS[name])):
         for place in places:
             wanted[left + place] = number
-    assert paragraphs[0].tolist() == wanted and counts.tolist() == [len(by_hand(ROWS[name]))]
+    assert paragraphs[0].tolist() == wanted
+    assert counts.tolist() == [len(by_hand(ROWS[name]))]
 
 
 def test_means_are_those_of_each_paragraph_alone() -> None:
@@ -86,7 +87,8 @@ def test_halves_are_summed_in_fp32() -> None:
     long = torch.tensor([[0, *[5] * 4096, 2]])
     ones = torch.full((1, 4098, 1), 1.001, dtype=torch.bfloat16)
     mean, _ = span_means(ones, numbers(long)[0], 1)
-    assert mean.dtype == torch.bfloat16 and float(mean) == float(ones[0, 0, 0])
+    assert mean.dtype == torch.bfloat16
+    assert float(mean) == float(ones[0, 0, 0])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -80,10 +80,13 @@ def test_a_cell_without_tokens_is_zero_and_finite(pooling: str) -> None:
     x = states(1, 2, 5, 4).requires_grad_()
     real = torch.tensor([[[True, True, True], [True, False, False], [False, False, False]]])
     out = Pooling(pooling, 3, 2, 4)(x, real)
-    assert not out[:, :, 2].any() and out.shape == (1, 2, 3, 4)
+    assert not out[:, :, 2].any()
+    assert out.shape == (1, 2, 3, 4)
     assert_close(out[:, :, 1], x[:, :, 1])
     out.sum().backward()
-    assert x.grad is not None and x.grad.isfinite().all() and not x.grad[:, :, 3:].any()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+    assert not x.grad[:, :, 3:].any()
 
 
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5, 6])

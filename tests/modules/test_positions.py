@@ -30,7 +30,8 @@ def test_learned_positions_equal_fairseq() -> None:
 def test_sinusoidal_positions_equal_fairseq(dim: int) -> None:
     positions, reference = SinusoidalPositions(40, dim, PAD), SinusoidalPositionalEmbedding(dim, PAD, 42)
     assert_close(positions(position_rows(TOKENS, PAD)), reference(TOKENS))
-    assert not list(positions.parameters()) and not positions.state_dict()
+    assert not list(positions.parameters())
+    assert not positions.state_dict()
 
 
 def test_too_many_tokens_are_an_error() -> None:

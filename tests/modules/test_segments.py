@@ -58,9 +58,7 @@ def test_segments_of_length(length: int) -> None:
 def test_padding_inside_keeps_its_place_in_slots_of_length() -> None:
     tokens = torch.tensor([[0, 7, PAD, PAD, PAD, 0, 8, 9, PAD, PAD, PAD]])
     slots = slots_of_length(tokens, PAD, L)
-    assert segments_of(tokens, slots).tolist() == [
-        [[0, 7, PAD, PAD, PAD], [0, 8, 9, PAD, PAD], [PAD] * 5],
-    ]
+    assert segments_of(tokens, slots).tolist() == [[[0, 7, PAD, PAD, PAD], [0, 8, 9, PAD, PAD], [PAD] * 5]]
     check_round_trip(tokens, slots)
 
 
@@ -141,7 +139,8 @@ def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> N
     layer = EncoderLayer(SIZES, FullAttention(AttentionSizes(24, 4))).to(dtype)
     x, mask = states(2, L, 24, dtype=dtype), padding([3, 0], L)
     out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, BatchLayout(mask, empty_rows=True)))
-    assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
+    assert out.isfinite().all()
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
     attention, row = layer.self_attn, x[1]
     uniform = attention.out_proj(torch.stack([attention.v_proj(token) for token in row]).mean(0))
     hidden = layer.self_attn_layer_norm(row + uniform)

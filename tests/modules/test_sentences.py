@@ -45,7 +45,8 @@ def test_a_layout_says_where_sentences_start_and_moves_padding_to_the_right(rows
     batch, (sentences, mask) = arrange_documents(tokens, PAD, BOS), sentences_of(tokens)
     layout, real = batch.layout, tokens.ne(PAD)
     moved = [[token for token in row if token != PAD] + [PAD] * row.count(PAD) for row in rows]
-    assert batch.tokens.tolist() == moved and (layout.slots is None) == (moved == rows)
+    assert batch.tokens.tolist() == moved
+    assert (layout.slots is None) == (moved == rows)
     states = layout.gather(torch.stack([batch.tokens, batch.rows], dim=2))
     assert torch.equal(states[..., 0][real], tokens[real])
     assert torch.equal(states[..., 1][real], (real.cumsum(dim=1) + PAD)[real])
@@ -55,7 +56,8 @@ def test_a_layout_says_where_sentences_start_and_moves_padding_to_the_right(rows
     expected = [references.sentence_starts(row, BOS, PAD) for row in moved]
     assert [p[~m].tolist() for p, m in zip(sentences.positions, mask, strict=True)] == expected
     assert sentences.positions.size(1) == max(map(len, expected))
-    assert not mask.all(dim=1).any() and (sentences.padding is None) == (not mask.any())
+    assert not mask.all(dim=1).any()
+    assert (sentences.padding is None) == (not mask.any())
 
 
 def test_random_documents_gather_and_scatter() -> None:
@@ -123,14 +125,20 @@ def test_states_move_within_their_document(lengths: list[int] | None, shift: int
     assert torch.equal(back, layout.gather(ids.masked_fill(padding, 0).unsqueeze(-1)).squeeze(-1))
 
 
-def test_full_attention_gives_the_same_states_and_sparse_attention_others() -> None:
-    model, tokens = model_of(PLAIN), documents(LENGTHS)
+@pytest.mark.parametrize("positions", ["", " --encoder-family plain:rotary=10000"])
+def test_full_attention_gives_the_same_states(positions: str) -> None:
+    """Positions move with their tokens, also where they turn queries and keys."""
+    model, tokens = model_of(PLAIN + positions), documents(LENGTHS)
     real = tokens.ne(PAD)
     assert_close(states(model, tokens, 8)[real], states(model, tokens)[real])
+
+
+def test_sparse_attention_gives_other_states() -> None:
     model, tokens = model_of(GLOBAL), documents([23])
     plain = states(model, tokens)
     assert (states(model, tokens, 2) - plain).abs().max() > 1e-3
-    assert torch.equal(states(model, tokens, 0), plain) and torch.equal(states(model, tokens, 23), plain)
+    assert torch.equal(states(model, tokens, 0), plain)
+    assert torch.equal(states(model, tokens, 23), plain)
 
 
 @pytest.mark.parametrize("flags", [WINDOW, GLOBAL])

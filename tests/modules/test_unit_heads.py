@@ -95,7 +95,8 @@ def test_features_of_words_are_those_of_the_definition(document: list[int]) -> N
 def test_words_that_few_documents_have_and_those_beyond_the_bound_are_left_out() -> None:
     assert int(fitted().fitted) == len(fitted().terms[fitted().terms < FILLER]) > 3
     few = fitted(3)
-    assert int(few.fitted) == 3 and (few.terms[1:] > few.terms[:-1]).all()
+    assert int(few.fitted) == 3
+    assert (few.terms[1:] > few.terms[:-1]).all()
     counts = {int(term): sum(int(term) in terms_of(torch.tensor(each))[0] for each in DOCUMENTS) for term in few.terms}
     assert min(counts.values()) >= 3
 
@@ -143,10 +144,13 @@ def test_units_and_their_neighbours() -> None:
 
 def test_words_of_units_are_one_regression_over_both_parts() -> None:
     words = fitted_to_units()
-    assert int(words.own.fitted) and int(words.near.fitted) and not words.near.bias.any()
+    assert int(words.own.fitted)
+    assert int(words.near.fitted)
+    assert not words.near.bias.any()
     tokens = torch.nn.utils.rnn.pad_sequence([torch.tensor(OF_UNITS[0]), torch.tensor([0, 5, 2])], True, 1)
     found = words(tokens)
-    assert found.shape == (2, 3, CLASSES) and not found[1, 1:].any()
+    assert found.shape == (2, 3, CLASSES)
+    assert not found[1, 1:].any()
     assert found[0].argmax(dim=1).tolist() == UNIT_LABELS[0]  # the third one follows 9, its own tokens are those of a 0
     places, values = words.own.features([torch.tensor([5, 6])])[1:]
     logits = words.own.weight[:, places] @ values + words.own.bias
@@ -162,7 +166,8 @@ def test_of_many_units_some_of_each_document_are_read(monkeypatch: pytest.Monkey
     fitted_to_units()
     monkeypatch.setattr(fitting, "MOST_UNITS", 12)
     fitted_to_units()
-    assert read[:3] == [33] * 3 and read[3] == read[4] == read[5] <= 12
+    assert read[:3] == [33] * 3
+    assert read[3] == read[4] == read[5] <= 12
 
 
 @pytest.mark.parametrize("labels", [[[1] * 3] * 4, [[-100] * 3] * 4])
@@ -189,6 +194,7 @@ def test_a_head_of_units_reads_the_mean_of_both_in_evaluation() -> None:
 
 def test_features_of_several_texts_are_those_of_each() -> None:
     words, texts = fitted(), [*map(torch.tensor, DOCUMENTS), torch.tensor([]).long(), torch.tensor([0, 99])]
+    texts += [torch.tensor([0, 5]), torch.tensor([0, 6])]  # 5 6 is a term of a text, and not of two
     of, places, values = words.features(texts)
     for number, text in enumerate(texts):
         own = words.features([text])

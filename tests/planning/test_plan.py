@@ -93,7 +93,8 @@ def test_on_a_gpu_attention_keeps_no_matrix() -> None:
     cfg, task, kind = training_of("ami_small", *flags)
     updates = Updates(cfg, task)
     third, second, first = (updates.peak(batch(task, kind, 8, n, 32, 32), 1) for n in (1024, 768, 512))
-    assert third - second == pytest.approx(second - first, rel=0.02) and first < second, "a smaller batch later"
+    assert third - second == pytest.approx(second - first, rel=0.02)
+    assert first < second, "a smaller batch later"
     on_two = Updates(training_of("ami_small", *flags, "--gpus", "2", "--update-batch-size", "8")[0], task)
     assert on_two.peak(batch(task, kind, 8, 512, 32, 32), 1) - first == 2 * updates.parameters, "DDP's copy"
 
@@ -129,7 +130,8 @@ def test_the_largest_batch_keeps_the_size_of_the_update(capsys: pytest.CaptureFi
     assert result["document"] == {"source": 256, "target": 64, "marker_every": 32}
     largest = result["largest"]
     fitting, next_size = largest["batch-size"], 2 * largest["batch-size"]
-    assert largest["update-freq"] * fitting == 8 and fitting < 8
+    assert largest["update-freq"] * fitting == 8
+    assert fitting < 8
     for size, fits in ((fitting, True), (next_size, False)):
         one = plan_of(capsys, *flags[:-1], "--batch-size", str(size))
         assert (one["peak"] <= 570 << 20) is fits
@@ -215,7 +217,8 @@ def test_a_recipe_of_ones_own_before_there_are_data(
     Path("mine.yaml").write_text(RECIPE % preprocess)
     assert cli.main(["plan", "mine.yaml", "--dictionary-size", "100"]) == (2 if message else 0)
     printed = capsys.readouterr()
-    assert message in printed.err and ("mine.yaml: hat_roberta_tiny" in printed.out or message)
+    assert message in printed.err
+    assert "mine.yaml: hat_roberta_tiny" in printed.out or message
 
 
 @pytest.mark.parametrize(

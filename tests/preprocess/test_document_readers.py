@@ -66,7 +66,8 @@ def test_an_answer_on_a_page_without_candidates_is_no_long_answer(tmp_path: Path
     prediction = {"paragraph": 0, "answer": "Title", "answer_paragraph": 0, "start": 0, "type": "span"}
     pair = record, {**prediction, "paragraph_score": 1.0, "answer_score": 2.0}
     (row,) = json.loads(write_official_answers(tmp_path, "natural_questions", [pair]).read_text())["predictions"]
-    assert row["long_answer"]["start_token"] == -1 and row["short_answers"][0]["start_token"] == 1
+    assert row["long_answer"]["start_token"] == -1
+    assert row["short_answers"][0]["start_token"] == 1
 
 
 @pytest.mark.parametrize("name", ["natural_questions", "tydi_qa"])
@@ -77,10 +78,12 @@ def test_a_question_without_text_has_a_row_without_an_answer(name: str, tmp_path
     assert page_answer(name, record, null_answer([])) == PageAnswer(None, frozenset(), "none")
     if name == "natural_questions":
         (row,) = row["predictions"]
-        assert row["long_answer"]["start_token"] == -1 and row["short_answers"] == []
+        assert row["long_answer"]["start_token"] == -1
+        assert row["short_answers"] == []
     else:
         assert row["passage_answer_index"] == -1 == row["minimal_answer"]["start_byte_offset"]
-    assert row["example_id"] == int(record.id) and row["yes_no_answer"] == "NONE"
+    assert row["example_id"] == int(record.id)
+    assert row["yes_no_answer"] == "NONE"
     squad = [{"id": "a", "answer": "x", "no_answer_score": -2.5, "n_best": []}]
     write_squad_answers(tmp_path, [*squad, {"id": "b", **null_answer(squad)}])
     assert json.loads((tmp_path / "predictions.json").read_text()) == {"a": "x", "b": ""}

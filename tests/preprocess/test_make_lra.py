@@ -51,7 +51,8 @@ def value_of(expression: str) -> int:
 def test_the_evaluator_agrees_with_the_published_expressions() -> None:
     text = gzip.decompress((SAMPLES / "listops_d8.tsv.gz").read_bytes()).decode()
     rows = [line.split("\t") for line in text.splitlines()]
-    assert len(rows) == 250 and [value_of(text) for _, text in rows] == [int(label) for label, _ in rows]
+    assert len(rows) == 250
+    assert [value_of(text) for _, text in rows] == [int(label) for label, _ in rows]
 
 
 @pytest.mark.slow
@@ -60,10 +61,12 @@ def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
     drawn = list(islice(expressions(np.random.default_rng(5), Limits()), 1500))
     assert all(value_of(text) == value for text, value in drawn[:300])
     lengths = [len(text.split()) for text, _ in drawn]
-    assert min(lengths) > 500 and max(lengths) < 2000
+    assert min(lengths) > 500
+    assert max(lengths) < 2000
     assert np.allclose(np.percentile(lengths, [50, 90, 95]), [954, 1646, 1800], rtol=0.04)
     depths = [max(np.cumsum([s.startswith("[") - (s == "]") for s in text.split()])) for text, _ in drawn[:300]]
-    assert max(depths) == 9 and len({text for text, _ in drawn}) == 1500  # digits at depth 10
+    assert max(depths) == 9  # digits at depth 10
+    assert len({text for text, _ in drawn}) == 1500
 
 
 @pytest.mark.slow
@@ -81,7 +84,9 @@ def test_make_lra_and_its_readers(tmp_path: Path) -> None:
     assert len({record.parts for record in records}) == len(records) == 51
     for record in records:
         (tokens,) = record.parts
-        assert 20 < len(tokens) < 60 and "]" not in tokens and value_of(" ".join(tokens)) == int(record.label or "")
+        assert 20 < len(tokens) < 60
+        assert "]" not in tokens
+        assert value_of(" ".join(tokens)) == int(record.label or "")
     images = [make("pathfinder", f"images{n}", f"--images 6 --workers {n}") for n in "12"]
     assert sorted(p.name for p in (images[0] / "curv_contour_length_14/imgs/0").iterdir())[0] == "sample_0.png"
     assert read("lra_pathfinder", "train", images[0]) == read("lra_pathfinder", "train", images[1])
@@ -98,9 +103,11 @@ def test_drawn_curves_are_long_and_keep_apart(number: int) -> None:
     assert [curve.shape for curve in curves] == [(14, 2, 2)] * 2
     assert np.isclose(np.hypot(*(curves[0][0, 0] - curves[1][0, 0])), 7)
     for curve, other in (curves, curves[::-1]):
-        assert np.allclose(np.hypot(*(curve[:, 1] - curve[:, 0]).T), 2) and 1 < curve.min() < curve.max() < 30
+        assert np.allclose(np.hypot(*(curve[:, 1] - curve[:, 0]).T), 2)
+        assert 1 < curve.min() < curve.max() < 30
         gaps = np.hypot(*(curve[1:, 0] - curve[:-1, 1]).T)
-        assert (gaps <= 2 + 1e-9).all() and (gaps >= np.sqrt(2) - 1e-9).all()  # it turns by 90 degrees at most
+        assert (gaps <= 2 + 1e-9).all()
+        assert (gaps >= np.sqrt(2) - 1e-9).all()  # it turns by 90 degrees at most
         ends = curve.reshape(-1, 1, 2)
         assert np.hypot(*(ends - other.reshape(1, -1, 2)).T).min() >= 2
 

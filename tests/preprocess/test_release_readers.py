@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from commands import REPOSITORY
+from golden_lines import cases, check
 from releases import RELEASES, write_release
 
 from ami import FILLERS, filter_words
@@ -66,6 +67,50 @@ def test_records_and_counts(release: str, tmp_path: Path) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
+Change = str | None | list[list[str]]
+
+
+def apply(path: Path, change: Change) -> None:
+    """Makes the content of a file another one, None to remove it, or replaces pairs of texts in it."""
+    if change is None:
+        return path.unlink()
+    text = change if isinstance(change, str) else path.read_bytes().decode()
+    for old, new in change if isinstance(change, list) else ():
+        assert old in text, old
+        text = text.replace(old, new)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode())
+
+
+def outcome(case: dict[str, Any], root: Path) -> dict[str, Any]:
+    """What a change of a release changes of its records and counts."""
+    reader, release, split = find_reader(READERS.get(case["release"], case["release"])), case["release"], case["split"]
+    write_release(release, root)
+    seen, counts = list[dict[str, str]](), list[Counter[str]]()
+    try:
+        for change in ({}, case["change"]):
+            for name, each in change.items():
+                apply(root / name, each)
+            counts.append(Counter())
+            records = [record_to_json(each) for each in reader.read(split, root, counts[-1])]
+            seen.append({json.dumps(each, ensure_ascii=False): each["id"] for each in records})
+    except ValueError as error:
+        return {"error": str(error).replace(f"{root}/", "")}
+    before, after = seen
+    changed = {name: counts[1][name] - counts[0][name] for name in sorted(counts[0] | counts[1])}
+    return {
+        "before": [*before.values()],
+        "after": [*after.values()],
+        "new": [json.loads(each) for each in after if each not in before],
+        "counts": {name: number for name, number in changed.items() if number},
+    }
+
+
+@cases("changed_releases")
+def test_a_change_of_a_release(case: dict[str, Any], tmp_path: Path) -> None:
+    check("changed_releases", case, outcome(case, tmp_path))
+
+
 def test_passages_and_answers_of_tydi_qa_are_the_bytes_of_the_article(tmp_path: Path) -> None:
     """In every language of the sample."""
     path = write_release("tydi_qa", tmp_path) / "tydiqa-v1.0-dev.jsonl.gz"
@@ -107,84 +152,12 @@ def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles(
     assert all(text[answer.start : answer.end] == answer.text for answer in answers)
 
 
-@pytest.mark.parametrize(("split", "name", "shared"), [("train", "train", 2), ("valid", "dev", 0), ("test", "test", 0)])
-def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(
-    split: str, name: str, shared: int, tmp_path: Path
-) -> None:
-    write_release("hyperpartisan", tmp_path)
-    splits = {"train": [93, 39, 569], "dev": [79], "test": [39, 569]}
-    (tmp_path / "hp-splits.json").write_text(json.dumps(splits))
-    counts: Counter[str] = Counter()
-    assert [int(article.id) for article in read("hyperpartisan", split, tmp_path, counts)] == splits[name]
-    assert counts["articles_also_in_the_test_split"] == shared
-
-
-def test_a_link_of_hyperpartisan_belongs_to_the_text_around_it(tmp_path: Path) -> None:
-    body = (
-        'Seen by <a href="x">Ann</a>, <a>Bob</a> and <a>Cem</a>. <p>A <a>p</a>.</p> <a>alone</a> <p>B.</p>'
-        "<a>1</a> <a>2</a><p>C.</p>Text\n<a>on its own line</a>\nmore <a/> image <p>D.</p>"
-    )
-    articles = f'<articles><article id="7">{body}</article></articles>'
-    (tmp_path / "articles-training-byarticle-20181122.xml").write_text(articles)
-    labels = '<articles><article id="7" hyperpartisan="true"/></articles>'
-    (tmp_path / "ground-truth-training-byarticle-20181122.xml").write_text(labels)
-    counts: Counter[str] = Counter()
-    (article,) = read("hyperpartisan", "train", tmp_path, counts)
-    assert article.text == "\n\n".join(
-        (
-            "Seen by Ann, Bob and Cem.",
-            "A p.",
-            "alone",
-            "B.",
-            "1",
-            "2",
-            "C.",
-            "Text",
-            "on its own line",
-            "more",
-            "image",
-            "D.",
-        )
-    )
-    assert counts["links_joined_to_the_text_around_them"] == 3
-
-
 def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> None:
     write_release("libreoffice_help_en_de", tmp_path)
     train, *others = (read(LIBREOFFICE, split, tmp_path) for split in ("train", "valid", "test"))
     known = {text for page in train for text in page.elements or ()}
-    assert all(others) and not known & {text for pages in others for page in pages for text in page.elements or ()}
-
-
-def test_a_page_of_one_segment_is_left_out(tmp_path: Path) -> None:
-    pages = write_release("libreoffice_page", tmp_path).rglob("page.html")
-    for page, text in zip(sorted(pages), ("Eins.", "One."), strict=True):
-        page.write_text(f'<p id="a" class="paragraph">{text}</p>')
-    counts: Counter[str] = Counter()
-    assert not [record for split in SPLITS for record in read(LIBREOFFICE, split, tmp_path, counts)]
-    assert counts["pages_with_fewer_than_two_segments"] == 1
-
-
-def test_translations_by_systems_are_no_references(tmp_path: Path) -> None:
-    root = write_release("wmt20_en_cs", tmp_path)
-    expected = [(one.target, one.other_references) for one in read("wmt20_en_cs", "valid", root)]
-    path = root / "dev/xml/newstest2018.en-cs.xml"
-    added = '<hyp lang="cs" system="A"><seg id="1">x</seg></hyp></doc>'
-    path.write_text(path.read_text(encoding="utf-8").replace("</doc>", added), encoding="utf-8")
-    assert [(one.target, one.other_references) for one in read("wmt20_en_cs", "valid", root)] == expected
-
-
-def test_a_segment_that_only_a_further_reference_has_is_a_segment(tmp_path: Path) -> None:
-    """With nothing on the other sides, so that preprocessing counts it."""
-    root = write_release("wmt20_en_cs", tmp_path)
-    path, release = root / "dev/xml/newstest2018.en-cs.xml", list(read("wmt20_en_cs", "valid", root))
-    added = '<ref lang="cs" translator="Z"><p><seg id="1">x</seg><seg id="999">y</seg></p></ref></doc>'
-    path.write_text(path.read_text(encoding="utf-8").replace("</doc>", added), encoding="utf-8")
-    documents: list[Any] = [one for one in read("wmt20_en_cs", "valid", root) if "y" in one.other_references[-1]]
-    assert documents and len(documents) <= len(release)
-    for one in documents:
-        place = one.other_references[-1].index("y")
-        assert one.sentences[place] == one.target[place] == "" and len(one.sentences) == len(one.target)
+    assert all(others)
+    assert not known & {text for pages in others for page in pages for text in page.elements or ()}
 
 
 @pytest.mark.slow
@@ -214,58 +187,14 @@ def test_a_pixel_is_the_luma_of_its_colour() -> None:
         assert record.id not in colours or {luma - 1 < int(pixel) <= luma + 0.5 for pixel in record.parts[0]} == {True}
 
 
-def test_text_outside_of_the_parts_of_an_article_of_xsum_is_counted(tmp_path: Path) -> None:
-    folder = shutil.copytree(RELEASES / "xsum", tmp_path / "xsum")
-    before, counts = [*read("xsum", "valid", folder)], Counter()
-    path = folder / "bbc-summary-data" / f"{before[0].id}.summary"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(f"Before.\n{text}\n[SN]OTHER[SN]\n\nAfter.\n", encoding="utf-8")
-    assert [*read("xsum", "valid", folder, counts)] == before
-    assert counts["lines_outside_of_the_parts_skipped"] == 2
-
-
-def test_what_is_no_text_beside_the_texts_is_counted(tmp_path: Path) -> None:
-    folder, counts = write_release("race", tmp_path) / "train" / "middle", Counter[str]()
-    before = read("race", "train", tmp_path)
-    (folder / "8.txt.gz").write_bytes(gzip.compress(b"{}"))
-    (folder / ".DS_Store").touch()
-    (folder / "notes").mkdir()
-    path = next(iter(folder.glob("*.txt")))
-    examination = json.loads(path.read_text(encoding="utf-8"))
-    examination["questions"][0] = "Does ____ mean _?"
-    examination["options"][0] = ["Yes.", r"\1.", "Yes.", "Both."]
-    path.write_text(json.dumps(examination), encoding="utf-8")
-    records = read("race", "train", tmp_path, counts)
-    assert len(records) == len(before)
-    assert any(each.choices and each.choices[1] == r"Does \1. mean \1.?" for each in records)
-    assert counts["files_without_txt_in_middle"] == counts["questions_with_equal_choices"] == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "beside"),
-    [("cnn_dm", "validation.csv"), ("xsum", "val.jsonl.gz"), ("mnli", "dev_matched.tsv")],
-)
-def test_files_of_another_release_are_counted(name: str, beside: str, tmp_path: Path) -> None:
-    folder, counts = write_release(name, tmp_path), Counter[str]()
-    before = read(name, "valid", folder)
-    (folder / beside).touch()
-    assert read(name, "valid", folder, counts) == before and counts["files_of_another_release_not_read"] == 1
-
-
-def test_files_of_c4_in_other_forms_are_counted(tmp_path: Path) -> None:
-    folder, counts = write_release("c4", tmp_path), Counter[str]()
-    before = read("c4", "train", folder)
-    (folder / "c4-train.00001-of-01024.json.xz").touch()
-    assert read("c4", "train", folder, counts) == before and counts["files_without_json_or_json_gz_not_read"] == 1
-
-
 def test_samples_of_natural_questions_are_counted_and_files_are_not_read_twice(tmp_path: Path) -> None:
     folder, counts = write_release("natural_questions", tmp_path), Counter[str]()
     before = read("natural_questions", "train", folder)
     path = next(folder.rglob("*nq-train*"))
     (folder / "sample").mkdir()
     shutil.copy(path, folder / "sample" / "nq-train-sample.jsonl.gz")
-    assert read("natural_questions", "train", folder, counts) == before and counts["sample_files_skipped"] == 1
+    assert read("natural_questions", "train", folder, counts) == before
+    assert counts["sample_files_skipped"] == 1
     (folder / "sample" / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
     with pytest.raises(ValueError, match="are the same questions twice: keep one of them"):
         read("natural_questions", "train", folder)
@@ -368,64 +297,6 @@ def test_several_test_sets_are_numbered_as_fairseq_does() -> None:
         check_splits(("train", "test1"))
 
 
-def changed(release: str, root: Path, file: str, *changes: tuple[str, str]) -> Path:
-    """A release in which something is replaced in a file."""
-    path = write_release(release, root) / file
-    text = path.read_bytes().decode()
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    path.write_bytes(text.encode())
-    return root
-
-
-def test_documents_in_one_language_are_left_out_and_counted(tmp_path: Path) -> None:
-    """A reference was withdrawn from a test set with all languages, another one from a file of references."""
-    xml, sgm = "dev/xml/newstest2018.en-cs.xml", "dev/newstest2018-ende-ref.de.sgm"
-    whole = {name: read(name, "valid", write_release(name, tmp_path / name)) for name in ("wmt20_en_cs", "wmt20_en_de")}
-    text = (tmp_path / "wmt20_en_cs" / xml).read_text(encoding="utf-8")
-    second = text.index('<doc origlang="en" id="2018.1">')
-    references = text[text.index("<ref", second) : text.index("</doc>", second)]
-    for name, file, change in [
-        ("wmt20_en_cs", xml, (references, "")),
-        ("wmt20_en_de", sgm, ('docid="2018.1"', 'docid="elsewhere"')),
-    ]:
-        counts = Counter[str]()
-        records = read(name, "valid", changed(name, tmp_path / f"{name} changed", file, change), counts)
-        assert records == [record for record in whole[name] if record.id != "2018.1"] and len(records) > 0
-        assert counts["documents_without_reference_left_out"] == 1
-        assert counts["documents_without_source_left_out"] == (name == "wmt20_en_de")
-
-
-def test_segments_are_paired_by_their_ids(tmp_path: Path) -> None:
-    """Two segments of a reference have changed places, and one is missing."""
-    file, (first, second) = (
-        "dev/xml/newstest2018.en-cs.xml",
-        ("Carla Roth maluje ptáky.<", "Mnozí koupili obrazy: ptáky.<"),
-    )
-    swap = (f'"1">{first}', f'"3">{second}'), (f'"3">{second}/seg>\n      </p>', f'"1">{first}/seg></p>')
-    (before, *_) = read("wmt20_en_cs", "valid", write_release("wmt20_en_cs", tmp_path / "whole"))
-    (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "swapped", file, *swap))
-    assert after == before
-    missing = (f'<seg id="1">{first}/seg>', "")
-    (after, *_) = read("wmt20_en_cs", "valid", changed("wmt20_en_cs", tmp_path / "missing", file, missing))
-    assert after.elements == before.elements and after.target == ("", *(before.target or ())[1:])
-    assert after.other_references == before.other_references  # type: ignore[attr-defined]
-
-
-def test_squad_1_1_has_answers_only(tmp_path: Path) -> None:
-    old = changed("squad2", tmp_path / "a", "train-v2.0.json", ('"v2.0"', '"1.1"'), (', "is_impossible": false', ""))
-    counts = Counter[str]()
-    records = read("squad2", "train", old, counts)
-    assert records == read("squad2", "train", write_release("squad2", tmp_path / "b"))
-    assert counts == {"questions_of_squad_1_1": len(records)}
-    (old / "train-v2.0.json").rename(old / "train-v1.1.json")
-    assert read("squad2", "train", old) == records
-    wrong = (', "is_impossible": true', ""), ('"v2.0"', '"1.1"')
-    with pytest.raises(ValueError, match="0 answers, but is_impossible is False"):
-        read("squad2", "train", changed("squad2", tmp_path / "c", "train-v2.0.json", *wrong))
-
-
 @pytest.mark.slow
 def test_meetings_in_folders_of_their_domains_or_in_one_are_the_same(tmp_path: Path) -> None:
     root = write_release("qmsum", tmp_path)
@@ -467,6 +338,8 @@ def test_lines_of_the_meetings_of_this_repository(tmp_path: Path) -> None:
     (tmp_path / "explainmeetsum/val.jsonl").write_text(line + "\n")
     counts = Counter[str]()
     first, *others = read("ami_questions", "valid", tmp_path, counts)
-    assert first.lines == tuple((n,) for n in range(len(questions))) and first.evidence == meeting.evidence
-    assert {each.lines for each in others} == {None} and {each.meta["domain"] for each in others} == {"ami"}
+    assert first.lines == tuple((n,) for n in range(len(questions)))
+    assert first.evidence == meeting.evidence
+    assert {each.lines for each in others} == {None}
+    assert {each.meta["domain"] for each in others} == {"ami"}
     assert (counts["meetings_with_lines"], counts["meetings_without_lines"]) == (1, 19)

@@ -64,7 +64,8 @@ def test_a_flag_may_stand_for_the_value_of_another(configs):
     configs("task: {data: d}\ntrain: {max-update: 5, total-num-update: '{max-update}', dir: 'r/{recipe}-{lr}', lr: 1}")
     assert values_of(split(built("train")))["total-num-update"] == "5"
     longer = values_of(split(built("train", "--max-update", "7", "--lr=2")))
-    assert longer["total-num-update"] == "7" and longer["dir"] == "r/new-2"
+    assert longer["total-num-update"] == "7"
+    assert longer["dir"] == "r/new-2"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,8 @@ def test_predicting_and_scoring_are_two_commands(configs):
     assert score == ["score", "s", "--references", "valid", "r/valid.jsonl"]
     for extra in (["--score", "other {out} --x 'a b'"], ["--score=other {out} --x 'a b'"]):
         predict, score = predict_commands("--cpu", *extra, "--fp16")
-        assert predict[-2:] == ["--cpu", "--fp16"] and score == ["score", "other", "r/test.jsonl", "--x", "a b"]
+        assert predict[-2:] == ["--cpu", "--fp16"]
+        assert score == ["score", "other", "r/test.jsonl", "--x", "a b"]
     (predict,) = predict_commands("--score=null")
     assert "--score" not in predict
 
@@ -192,8 +194,10 @@ predict: {model: c.pt, input: d, split: test, out: 'r/{split}.jsonl', score: rou
 def test_run_has_the_steps_of_a_recipe_in_order(configs):
     configs(EVERY)
     steps = recipes.steps_of("new", ["--root", "x", "--gpus=2"])
-    assert [*steps] == ["preprocess", "train", "predict"] and len(steps["predict"]) == 2
-    assert steps["preprocess"][0][-2:] == ["--root", "x"] and "--distributed-world-size" in steps["train"][0]
+    assert [*steps] == ["preprocess", "train", "predict"]
+    assert len(steps["predict"]) == 2
+    assert steps["preprocess"][0][-2:] == ["--root", "x"]
+    assert "--distributed-world-size" in steps["train"][0]
     with pytest.raises(ValueError, match="takes --root, .* give --lr to a step, such as `hat recipe train new`"):
         recipes.steps_of("new", ["--lr", "1"])
     configs("preprocess: {reader: r, out: d}\ntask: {data: d/bin}")
@@ -226,6 +230,8 @@ def test_run_stops_at_a_failure_and_does_nothing_twice(configs, fails, tmp_path,
     called.clear()
     recipes.run_all("new", [])
     if fails is None:
-        assert called == ["train", "score"] and "preprocess: done already" in capsys.readouterr().out
+        assert called == ["train", "score"]
+        assert "preprocess: done already" in capsys.readouterr().out
     else:
-        assert fails in called and ("preprocess" in called) == (fails == "preprocess")
+        assert fails in called
+        assert ("preprocess" in called) == (fails == "preprocess")

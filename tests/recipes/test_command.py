@@ -67,7 +67,8 @@ def test_without_dry_run_it_becomes_the_command(tmp_path):
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
     done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
     assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m hat_fairseq.cli train data-bin/ami/bin")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
     assert done.stderr == "hat: error: data-bin/ami/bin has no data: run `hat recipe preprocess ami` first\n"
     assert not (tmp_path / "checkpoints").exists()
 
@@ -77,7 +78,8 @@ def test_a_release_without_root_is_refused_before_anything_is_written(reader, tm
     monkeypatch.chdir(tmp_path)
     assert cli.main(["preprocess", reader, "--bpe", "gpt2", "--out", f"data-bin/{reader}"]) == 2
     error = capsys.readouterr().err
-    assert "--root" in error and error.count("\n") == 1
+    assert "--root" in error
+    assert error.count("\n") == 1
     assert not [*tmp_path.iterdir()]
 
 
@@ -85,8 +87,10 @@ def test_a_release_without_root_is_refused_before_anything_is_written(reader, tm
 def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
     """Its status is that of the recipe. `hat predict --help` succeeds."""
     done = run(HAT, "recipe", "predict", "race", "--model", "none.pt", cwd=tmp_path)
-    assert done.returncode != 0 and "none.pt" in done.stderr + done.stdout
-    assert "examples.jsonl" not in done.stderr and "test.jsonl" not in done.stderr  # which `hat score` would miss
+    assert done.returncode != 0
+    assert "none.pt" in done.stderr + done.stdout
+    assert "examples.jsonl" not in done.stderr
+    assert "test.jsonl" not in done.stderr  # which `hat score` would miss
     done = run(HAT, "recipe", "predict", "race", "--help", cwd=tmp_path)
     assert "usage: hat predict" in done.stdout
     assert done.returncode == cli.EXIT_ERROR
@@ -97,7 +101,8 @@ def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
 def test_a_copy_in_another_folder_is_the_same_recipe(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in files.names():
-        assert cli.main(["recipe", "copy", name]) == 0 and cli.main(["recipe", "show", name]) == 0
+        assert cli.main(["recipe", "copy", name]) == 0
+        assert cli.main(["recipe", "show", name]) == 0
         assert capsys.readouterr().out.endswith((tmp_path / f"{name}.yaml").read_text())
         assert recipes.build_commands("train", f"{name}.yaml") == recipes.build_commands("train", name)
     (tmp_path / "ami_small.yaml").rename("mine.yaml")
@@ -138,7 +143,9 @@ def test_errors_are_one_line(words, message, tmp_path, monkeypatch, capsys):
     (tmp_path / "ami.yaml").write_text("")
     assert cli.main(["recipe", *words.split()]) == 2
     output, error = capsys.readouterr()
-    assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
+    assert output == ""
+    assert error.startswith(f"hat: error: {message}")
+    assert error.count("\n") == 1
 
 
 SCRIPTS = sorted(path for folder in ("train_scripts", "generate_scripts") for path in (REPOSITORY / folder).iterdir())
@@ -180,7 +187,9 @@ def test_a_script_preprocesses_once_and_runs_the_commands_of_the_recipe(script, 
     assert [flags_of(first[1:])] == expected("preprocess", *["--root", "the release"] * needs_root)
     if train:
         user_dir, (program, *flags) = rest
-        assert user_dir == ["hat", "user-dir"] and program == "fairseq-train" and flags[-2:] == words
+        assert user_dir == ["hat", "user-dir"]
+        assert program == "fairseq-train"
+        assert flags[-2:] == words
         assert flags_of(["train", *flags[:-2]]) == sorted([*expected("train")[0], ["--user-dir", ""]])
     else:
         verb = "generate" if recipe["generate"] else "predict"
@@ -202,4 +211,5 @@ def test_a_mistake_in_the_score_is_found_before_the_work(step, score, message, t
     text = files.find("ami_small").read_text().replace("score: rouge", f"score: {score}")
     (tmp_path / "mine.yaml").write_text(text)
     assert cli.main(["recipe", step, "./mine.yaml"]) == cli.EXIT_ERROR
-    assert message in capsys.readouterr().err and [*tmp_path.iterdir()] == [tmp_path / "mine.yaml"]
+    assert message in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == [tmp_path / "mine.yaml"]

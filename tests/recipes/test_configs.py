@@ -115,7 +115,8 @@ def test_other_recipes_arrive() -> None:
             f"data-bin/{name}",
             SECTIONS[name][verb]["model"].format(recipe=name),
         )
-        assert str(arrived.out) == f"results/{name}/{part}.jsonl" and arrived.split == part
+        assert str(arrived.out) == f"results/{name}/{part}.jsonl"
+        assert arrived.split == part
         assert bool(scores) != (reader_of(name) in FILES)  # which their authors' scripts score
         for score in scores:
             files_of_score = cli.build_parser("score").parse_args(score[4:])
@@ -135,7 +136,8 @@ def test_rows_fit_the_models(name: str) -> None:
     if arrived.arch.startswith("hierarchical_transformer"):
         model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(arrived)})
         longest = model.max_segments * model.segment_length
-        assert arrived.segment_by == "marker" and options.max_segments <= model.max_segments, name
+        assert arrived.segment_by == "marker", name
+        assert options.max_segments <= model.max_segments, name
         assert options.segment_length <= model.segment_length, name
     else:
         longest = arrived.max_source_positions if options.kind == "text" else arrived.max_positions
@@ -151,7 +153,8 @@ def test_pretraining_reads_the_same_folder_and_model() -> None:
         own, pretraining = SECTIONS[name], SECTIONS[f"{name}_pretraining"]
         assert pretraining["preprocess"] == own["preprocess"] | {"out": f"data-bin/{name}"}
         arrived = trained(f"{name}_pretraining")
-        assert arrived.data == f"data-bin/{name}/bin/input0" and arrived.arch == own["train"]["arch"]
+        assert arrived.data == f"data-bin/{name}/bin/input0"
+        assert arrived.arch == own["train"]["arch"]
         assert arrived.tokens_per_sample == arrived.max_positions == trained(name).max_positions
     assert len(names) > 5
 
@@ -213,7 +216,9 @@ def test_siblings_agree(names: str, own: str) -> None:
 def test_what_a_recipe_says_that_it_needs_is_what_its_flags_need(name: str) -> None:
     """Weights, GPUs, and the folder of a release, which the package has of two corpora of meetings."""
     what, where, needs = files.head(files.find(name))[:3]
-    assert what[-1] in ".?" and where.startswith(("paper: ", "for: ")) and needs.startswith("needs: ")
+    assert what[-1] in ".?"
+    assert where.startswith(("paper: ", "for: "))
+    assert needs.startswith("needs: ")
     train, reader = SECTIONS[name]["train"], SECTIONS[name]["preprocess"]["reader"]
     weights = train.get("finetune-from-model", train.get("encoder-from", ""))
     assert ("--root DIR" in needs) == (reader not in ("ami", "icsi", "ami_questions")) or reader.startswith("raw/")
@@ -240,7 +245,8 @@ def test_hardware_seed_and_choice_of_a_checkpoint_are_the_papers() -> None:
     for name in SECTIONS:
         assert trained(name).seed == (42 if name == "hierarchical_transformer_pretraining" else 1), name
         if SECTIONS[name]["generate"]:  # Rohde et al. 2021: "choose the best model by label smoothing loss"
-            assert trained(name).best_checkpoint_metric == "loss" and not trained(name).maximize_best_checkpoint_metric
+            assert trained(name).best_checkpoint_metric == "loss"
+            assert not trained(name).maximize_best_checkpoint_metric
 
 
 class Optimizer(FairseqOptimizer):

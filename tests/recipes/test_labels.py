@@ -62,7 +62,8 @@ def test_documents_without_ids_are_numbered(name: str, text: str, expected: list
 def test_the_folder_is_what_is_preprocessed() -> None:
     steps = recipes.steps_of("labels", ["--root", "mine", "--cpu"])
     assert [*steps] == ["import", "preprocess", "train", "predict", "export"]
-    assert steps["preprocess"][0][5] == "mine" and "--cpu" in steps["train"][0]
+    assert steps["preprocess"][0][5] == "mine"
+    assert "--cpu" in steps["train"][0]
     assert steps["import"][0][5] == "minilm"
 
 

@@ -148,23 +148,24 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, warm: WarmP
     split = {**SECTIONS[name]["generate"], **SECTIONS[name]["predict"]}["split"]
     records = read_lines(workspace / f"data-bin/{name}/text/{split}.jsonl")
     rows = read_lines(workspace / f"results/{name}/{split}.jsonl")
-    assert [row["id"] for row in rows] == [record["id"] for record in records] and rows
+    assert [row["id"] for row in rows] == [record["id"] for record in records]
+    assert rows
     official = FILES.get(name.removesuffix("_base"))  # which the authors' script scores
     assert bool(official) != (workspace / f"results/{name}/{split}.score.json").exists()
     if name in ENCODERS and official is None:
-        figures = dict.fromkeys(EVIDENCE, "average precision") | {
-            "squad2": "exact",
-        }
+        figures = dict.fromkeys(EVIDENCE, "average precision") | {"squad2": "exact"}
         assert (figures | {"ernie_sparse_triviaqa": "exact_match"}).get(name, "accuracy") in outputs["score"]
     elif official is None:
-        assert any(row["text"] for row in rows) and {"segments" in row for row in rows} == {name in TRANSLATION}
+        assert any(row["text"] for row in rows)
+        assert {"segments" in row for row in rows} == {name in TRANSLATION}
         assert {"rouge": "ROUGE-L", "bleu": "BLEU"}[SECTIONS[name]["generate"]["score"].split()[0]] in outputs["score"]
     if official is not None:
         path = workspace / f"results/{name}/{official}"
         rows_of_file = json.loads(path.read_text())["predictions"] if path.suffix == ".json" else read_lines(path)
         assert [str(row["example_id"]) for row in rows_of_file] == [row["id"] for row in rows]
         table = outputs["preprocess"]
-        assert re.search(r"gold answers that no window has +\d+ of \d+", table) and "windows without answer" in table
+        assert re.search(r"gold answers that no window has +\d+ of \d+", table)
+        assert "windows without answer" in table
 
 
 def test_the_pretrained_encoder_is_what_fine_tuning_starts_from(workspace: Path, warm: WarmPython) -> None:
@@ -176,7 +177,8 @@ def test_the_pretrained_encoder_is_what_fine_tuning_starts_from(workspace: Path,
     (command,) = recipes.build_commands("train", "race", flags.split())
     log = warm.run(command[3:], workspace, workspace / "from_pretraining.log")
     new = set(re.findall(r"^  ([a-z_]+\.\S+)$", log, re.MULTILINE))
-    assert new and all(tensor.startswith("classification_heads.") for tensor in new), new
+    assert new, new
+    assert all(tensor.startswith("classification_heads.") for tensor in new), new
     assert "sentence_attn" in (workspace / "race.train.log").read_text()  # from RoBERTa it is new
 
 

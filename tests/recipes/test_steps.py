@@ -43,10 +43,13 @@ def test_a_fork_prints_and_returns_what_a_process_does(name: str, tmp_path: Path
         done.append(subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True))
         logs.append(log.read_text())
     status = STATUS.get(name, 0)
-    assert logs[0] == logs[1] and logs[0].startswith("$ ") and logs[0].count("\n") > 1
+    assert logs[0] == logs[1]
+    assert logs[0].startswith("$ ")
+    assert logs[0].count("\n") > 1
     for run in done:
         assert run.stdout == f"status {status}\n"
-        assert run.stderr.startswith("  a step ") and ("failed" in run.stderr) == bool(status)
+        assert run.stderr.startswith("  a step ")
+        assert ("failed" in run.stderr) == bool(status)
         assert not status or logs[0].splitlines()[-1] in run.stderr
 
 
@@ -70,7 +73,8 @@ def test_a_signal_ends_the_command_too(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     word, number = process.stdout.readline().split()
-    assert word == "begun" and int(number) != process.pid
+    assert word == "begun"
+    assert int(number) != process.pid
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 128 + signal.SIGTERM
     for _ in range(100):

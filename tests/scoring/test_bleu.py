@@ -15,6 +15,7 @@ from commands import hat, refusal, write_lines
 from sacrebleu.metrics import BLEU
 
 from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, Translation, bleu, compare
+from hat_fairseq.scoring.report import least_p_value
 
 REFERENCES = [[["The cat sat on the mat .", "It slept there ."]], [["A dog ran through the whole house ."]]]
 
@@ -62,7 +63,8 @@ def test_figures_intervals_and_p_values_are_those_of_sacrebleus_command(targets:
         assert [figure.score, figure.mean, figure.half_width] == pytest.approx(expected, abs=1e-4)
         assert figure.p_value == (None if p_value is None else pytest.approx(float(p_value), abs=1e-4))
     assert scores[2].p_value < 0.05
-    assert reports["same"].same_as_first and reports["same"].scores[CHRF2].p_value is None
+    assert reports["same"].same_as_first
+    assert reports["same"].scores[CHRF2].p_value is None
 
 
 def test_a_document_is_one_string() -> None:
@@ -78,7 +80,8 @@ def test_a_document_is_one_string() -> None:
     assert SENTENCE_BLEU not in report_of([cut_elsewhere], REFERENCES[:1]).scores
     report = report_of([Translation("", None), translation("A dog ran through the whole house .")], REFERENCES)
     assert (report.without_segments, report.unmatched_documents, report.empty_hypotheses) == (1, 1, 1)
-    assert report.scores[SENTENCE_BLEU].score == pytest.approx(100) and report.scores[DOCUMENT_BLEU].score < 50
+    assert report.scores[SENTENCE_BLEU].score == pytest.approx(100)
+    assert report.scores[DOCUMENT_BLEU].score < 50
 
 
 def test_figures_are_those_of_sacrebleu_also_of_tags() -> None:
@@ -100,9 +103,10 @@ def test_no_p_value_is_below_what_the_documents_can_carry(documents: int, change
     second = compare({"a": references, "b": worse}, references, bootstrap_samples=200)["b"].scores
     p_values = [second[name].p_value for name in (DOCUMENT_BLEU, CHRF2)]
     if documents == 1:
-        assert p_values == [None, None] and second[CHRF2].half_width is None
+        assert p_values == [None, None]
+        assert second[CHRF2].half_width is None
         return
-    assert min(p_values) >= 2.0 ** (1 - changed)
+    assert min(p_values) >= 2.0 ** (1 - changed) == least_p_value(changed)
     names = []
     for name, texts in (("a", references), ("b", worse), ("r", references)):
         names.append(tmp_path / name)
@@ -170,7 +174,9 @@ def test_the_tokenizer_follows_the_script_of_the_references(
     hypotheses = write_lines(tmp_path / "h.jsonl", [{"id": "x", "text": text[:-2] + text[-1]}])
     assert hat(*SCORE, hypotheses, "--references", references, *flags) == 0
     out = capsys.readouterr().out
-    assert f"tok:{tokenizer}|" in out and reason in out and ("tokenizer " in out) == bool(reason)
+    assert f"tok:{tokenizer}|" in out
+    assert reason in out
+    assert ("tokenizer " in out) == bool(reason)
 
 
 @pytest.mark.fault("Scoring", "the package of a tokenizer is missing", "names it with its pip command, exit 2")

@@ -34,7 +34,8 @@ def test_figures_classes_and_intervals_are_scikit_learns(documents: int, longest
     assert [figure.mean for figure in report.scores.values()] == pytest.approx(sklearn_figures(guesses, golds), 1e-12)
     names = sorted({*guesses, *golds})
     columns = precision_recall_fscore_support(golds, guesses, labels=names, zero_division=0)
-    assert list(report.classes) == names and report.elements == len(golds)
+    assert list(report.classes) == names
+    assert report.elements == len(golds)
     for name, precision, recall, f1, support in zip(names, *columns, strict=True):
         expected = [100 * precision, 100 * recall, 100 * f1, support, guesses.count(name)]
         assert list(report.classes[name].values()) == pytest.approx(expected, rel=1e-12)
@@ -58,4 +59,6 @@ def test_an_element_without_prediction_is_wrong_and_belongs_to_no_class() -> Non
     figures = [figure.mean for figure in report.scores.values()]
     # 2 of 3 right; micro: 2 predicted, 3 wanted, 2 hits; macro: x 1, y 2 / 3
     assert figures == pytest.approx([200 / 3, 80, 100 * (1 + 2 / 3) / 2])
-    assert report.missing == 1 and report.classes["y"]["recall"] == 50
+    assert report.missing == 1
+    assert report.signature.settings["labels"] == "pooled over documents"
+    assert report.classes["y"]["recall"] == 50

@@ -93,7 +93,8 @@ def test_answers_that_show_nothing_are_none(blank: str, metric: str, tmp_path: P
     answers = [{"text": blank, "start": 7}] if blank else []
     gold: dict[str, Any] = {"id": "a", "question": "Who?", "text": text, "answers": answers}
     figures = scored(tmp_path, metric, [{"id": "a", "answer": blank, "no_answer_score": 0}], [gold])["scores"]
-    assert figures["exact"] == figures["NoAns_exact"] == 100 and "HasAns_exact" not in figures
+    assert figures["exact"] == figures["NoAns_exact"] == 100
+    assert "HasAns_exact" not in figures
     if metric == "qa":
         annotations = [{"paragraph": 0, "spans": answers}]
         gold = {"id": "a", "question": "Who?", "paragraphs": [text], "annotations": annotations}
@@ -106,10 +107,7 @@ def test_triviaqa(blank: str, tmp_path: Path) -> None:
     meta = {"triviaqa": {"question": "q", "answers": ["Ann"]}}
     pages = [{"id": each, "question": "Who?", "text": "Ann", "meta": meta} for each in ("x", "y")]
     # the page whose answer has a text answers
-    lines = [
-        {"id": "x", "answer": blank, "no_answer_score": -9},
-        {"id": "y", "answer": "Ann", "no_answer_score": 1},
-    ]
+    lines = [{"id": "x", "answer": blank, "no_answer_score": -9}, {"id": "y", "answer": "Ann", "no_answer_score": 1}]
     assert scored(tmp_path, "triviaqa", lines, pages)["scores"]["exact_match"] == 100
 
 

@@ -11,7 +11,7 @@ from vector_rules import MEANS_WITHIN, RULES, best_nearby, chunk_numbers, from_p
 
 from hat_fairseq.data.language import words_of
 from hat_fairseq.scoring.baselines import baselines
-from hat_fairseq.units.baselines import ALL, WEIGHTED, Choice, Reference, best_threshold, choose, references_of
+from hat_fairseq.units.baselines import ALL, WEIGHTED, Choice, Reference, best_threshold, choose, predict, references_of
 from hat_fairseq.units.evidence import Evidence
 from hat_fairseq.units.rules import WordScores, as_probabilities, middles_of, smoothed, standardised, weights_of
 from hat_fairseq.units.scores import average_precision, f1
@@ -157,14 +157,18 @@ def test_words_of_questions_are_weighted_by_other_questions_only() -> None:
     assert weight("price") == weight("yellow") > weight("the") > weight("what") > 0
     assert weight("unheard") > weight("price")
     choices = [each["words"] for each in RULES["bm25"].choices(weighted=False)]
-    assert set(choices) == {ALL} and len(choices) == 6
+    assert set(choices) == {ALL}
+    assert len(choices) == 6
 
 
 def test_units_without_words_and_words_without_units_have_no_score() -> None:
     words = WordScores(["price", "?"], ["...", "price price", "the remote", "!"])
     scores = words.bm25(None)
-    assert scores[0, 1] > 0 and not scores[1].any() and not scores[0, [0, 2, 3]].any()
-    assert not standardised(scores)[1].any() and np.isfinite(smoothed(scores, words.middles, 48)).all()
+    assert scores[0, 1] > 0
+    assert not scores[1].any()
+    assert not scores[0, [0, 2, 3]].any()
+    assert not standardised(scores)[1].any()
+    assert np.isfinite(smoothed(scores, words.middles, 48)).all()
     assert not WordScores(["?"], ["..."]).bm25(None).any()
 
 
@@ -177,7 +181,9 @@ def test_units_more_at_the_beginning_move_the_windows_and_do_not_change_them(rul
     moved, longer = np.concatenate([np.arange(1, 13), sizes]), np.concatenate([np.full((2, 12), 9.0), scores], axis=1)
     far = middles_of(sizes) > 8 * width
     own, other = rule(scores, middles_of(sizes), width), rule(longer, middles_of(moved), width)[:, 12:]
-    assert far.any() and np.abs(own - other)[:, far].max() < 1e-9 and np.abs(own - other).max() > 1
+    assert far.any()
+    assert np.abs(own - other)[:, far].max() < 1e-9
+    assert np.abs(own - other).max() > 1
 
 
 def test_passages_move_with_what_fills_half_a_passage() -> None:
@@ -188,13 +194,15 @@ def test_passages_move_with_what_fills_half_a_passage() -> None:
     longer = np.concatenate([numbers.normal(size=(2, 3)), cosines], axis=1)
     own, other = from_passages(cosines, sizes, False), from_passages(longer, moved, False)[:, 12:]
     far = middles_of(sizes) > 128
-    assert np.allclose(own[:, far], other[:, far]) and not np.allclose(own, other)
+    assert np.allclose(own[:, far], other[:, far])
+    assert not np.allclose(own, other)
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 255, 256, 257, 384, 385, 5000])
 def test_passages_cover_a_document_and_overlap_by_half(tokens: int) -> None:
     passages = passages_of(tokens)
-    assert passages[0][0] == 0 and passages[-1][1] == tokens
+    assert passages[0][0] == 0
+    assert passages[-1][1] == tokens
     assert all(end - begin == 256 for begin, end in passages[:-1])
     assert all(second[0] - first[0] == 128 for first, second in zip(passages, passages[1:], strict=False))
     assert len(passages) == 1 or passages[-2][1] < tokens
@@ -203,7 +211,9 @@ def test_passages_cover_a_document_and_overlap_by_half(tokens: int) -> None:
 def test_probabilities_keep_the_order_of_far_scores() -> None:
     for scores in (np.linspace(-40, 40, 801), np.linspace(-1, 1, 801)):
         probabilities = as_probabilities(scores)
-        assert probabilities.min() > 0 and probabilities.max() < 1 and (np.diff(probabilities) > 0).all()
+        assert probabilities.min() > 0
+        assert probabilities.max() < 1
+        assert (np.diff(probabilities) > 0).all()
     assert as_probabilities(np.zeros(1)) == 0.5
 
 
@@ -286,6 +296,14 @@ def test_nothing_is_chosen_on_the_references() -> None:
             assert [each.to_json() for each in one.predictions] == [each.to_json() for each in two.predictions[:3]]
 
 
+def test_a_relative_threshold_is_that_of_its_question() -> None:
+    (document,), choice = referenced(records(1, 1)), Choice({"words": ALL, "within": 0}, 0.5, relative=True)
+    best = RULES["bm25"].scores(document, **choice.settings).max(axis=1)
+    found = [each["threshold"] for each in predict(RULES["bm25"], document, {"passages": choice}).questions]
+    assert found == pytest.approx(as_probabilities(best - 0.5).tolist())
+    assert len(set(found)) > 1
+
+
 def test_lines_have_settings_and_thresholds_of_their_own() -> None:
     test = records(1, 2)
     valid = records(2, 3, lines=((4,), (), (9, 11)))
@@ -295,10 +313,14 @@ def test_lines_have_settings_and_thresholds_of_their_own() -> None:
         for answer in prediction.questions:
             chosen = {n for n, p in enumerate(answer["probabilities"]) if p >= answer["threshold"]}
             listed = {n for each in answer["passages"] for n in range(each["first"], each["last"] + 1)}
-            assert chosen == listed and answer["answer_probability"] == max(answer["probabilities"])
-            assert len(answer["line_probabilities"]) == len(record.sentences or ()) and answer["line_threshold"] > 0
+            assert chosen == listed
+            assert answer["answer_probability"] == max(answer["probabilities"])
+            assert len(answer["line_probabilities"]) == len(record.sentences or ())
+            assert answer["line_threshold"] > 0
+            assert answer["line_probabilities"] != answer["probabilities"]
     (blind,) = baselines([RULES["bm25"]], None, referenced(records(2, 3)), referenced(test))
-    assert [*blind.chosen] == ["passages"] and "line_probabilities" not in blind.predictions[0].questions[0]
+    assert [*blind.chosen] == ["passages"]
+    assert "line_probabilities" not in blind.predictions[0].questions[0]
     only = [Evidence(each.id, questions=each.questions, sentences=each.sentences, lines=each.evidence) for each in test]
     (of_lines,) = baselines([RULES["bm25"]], None, referenced(only), referenced(only))
     assert [*of_lines.chosen] == ["lines"]

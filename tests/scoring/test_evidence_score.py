@@ -161,7 +161,8 @@ def test_figures_intervals_and_differences_are_those_of_loops(seed: int, tmp_pat
     pairs = np.diff(samples, axis=1)[:, 0]
     for name, low, high in zip(ALL_FIGURES, *np.percentile(pairs, [2.5, 97.5], axis=0), strict=True):
         assert [differences[name][side] for side in ("low", "high")] == pytest.approx([low, high], abs=1e-9)
-    assert "differences" not in record[str(tmp_path / "one.jsonl")] and f"minus {tmp_path / 'one.jsonl'}" in printed
+    assert "differences" not in record[str(tmp_path / "one.jsonl")]
+    assert f"minus {tmp_path / 'one.jsonl'}" in printed
 
 
 @pytest.mark.parametrize(
@@ -183,13 +184,16 @@ def test_figures_are_those_that_the_references_have_gold_for(without: str, names
             each["evidence"] = [[len(each["sentences"]) - 1] for _ in each["questions"]]
     references = write_lines(tmp_path / "test.jsonl", documents)
     record, printed, _ = score(tmp_path, path, "--references", references, "--bootstrap-samples", 0)
-    assert list(record[str(path)]["figures"]) == list(names) and all(name in printed for name in names)
+    assert list(record[str(path)]["figures"]) == list(names)
+    assert all(name in printed for name in names)
 
 
 def test_answers_are_told_from_questions_without() -> None:
     scores, answered = np.array([0.9, 0.8, 0.7, 0.2, 0.8, 0.1, 0.3]), np.array([1, 1, 1, 1, 0, 0, 0]) > 0
-    assert auroc(scores, answered) == pytest.approx((3 + 2.5 + 2 + 1) / 12) and false_alarms(scores, answered) == 2 / 3
-    assert auroc(scores, answered | True) == 0.5 and false_alarms(scores, answered & False) == 0
+    assert auroc(scores, answered) == pytest.approx((3 + 2.5 + 2 + 1) / 12)
+    assert false_alarms(scores, answered) == 2 / 3
+    assert auroc(scores, answered | True) == 0.5
+    assert false_alarms(scores, answered & False) == 0
 
 
 @pytest.mark.parametrize(("wrong", "alarms"), [([0.1, 0.09], 0.5), ([1, 1], 1), ([0, 0], 0)])
@@ -239,7 +243,8 @@ def test_the_whole_document_is_no_right_passage(tmp_path: Path) -> None:
 
     assert figures((0, 7)) == [100, 100, 100]  # half of it is evidence here
     assert figures((1, 7)) == [0, 100, 0]
-    assert figures((1, 2)) == [100, 50, pytest.approx(200 / 3)] and figures((2, 2), (3, 4)) == [50, 0, 0]
+    assert figures((1, 2)) == [100, 50, pytest.approx(200 / 3)]
+    assert figures((2, 2), (3, 4)) == [50, 0, 0]
     assert figures() == [0, 0, 0]
 
 
@@ -321,7 +326,8 @@ def test_predictions_that_do_not_fit_are_refused_in_one_line(tmp_path: Path) -> 
         change(changed)
         path = write_lines(tmp_path / f"{number}.jsonl", changed)
         error = refusal("score", "evidence", path, "--references", references)
-        assert len(error.splitlines()) == 1 and message in error, (message, error)
+        assert len(error.splitlines()) == 1, (message, error)
+        assert message in error, (message, error)
         assert f"{number}.jsonl" in error or "test.jsonl lacks" in error
     words = ["score", "evidence", write_lines(tmp_path / "p.jsonl", lines), "--references"]
     for wrong, message in (
@@ -350,18 +356,21 @@ def test_baselines_are_systems_beside_the_others(tmp_path: Path) -> None:
     words = [path, "--references", references, "--bootstrap-samples", 9, "--baselines"]
     record, printed, notes = score(tmp_path, *words)
     titles = [rule.title for rule in RULES.values()]
-    assert list(record) == [str(path), *titles] and "the best for the references, which favours them" in notes
+    assert list(record) == [str(path), *titles]
+    assert "the best for the references, which favours them" in notes
     assert score(tmp_path, *words)[1] == printed  # the same numbers are drawn
     chosen = [record["BM25"]["chosen"][name]["settings"]["words"] for name in ("passages", "lines")]
     assert chosen == ["all", "all"]  # the questions that are scored have no say in it
     validation = write_lines(tmp_path / "valid.jsonl", valid)
     other, printed, notes = score(tmp_path, *words)
-    assert f"chosen on {validation}, rare words of the questions of {validation}" in printed and "favours" not in notes
+    assert f"chosen on {validation}, rare words of the questions of {validation}" in printed
+    assert "favours" not in notes
     for title in titles:
         assert other[title]["chosen"].keys() == {"passages", "lines"}
         assert title in printed.rpartition("settings of the baselines")[2]
     before, after = (each["random"]["figures"] for each in (record, other))
-    assert after["average precision"] == before["average precision"] and after["F1"]["mean"] <= before["F1"]["mean"]
+    assert after["average precision"] == before["average precision"]
+    assert after["F1"]["mean"] <= before["F1"]["mean"]
     train = write_lines(tmp_path / "train.jsonl", draw_documents(draw, 30))
     for named in ([], [train]):
         _, printed, _ = score(tmp_path, *words, *named)

@@ -32,16 +32,19 @@ def test_the_program_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     exec(program, {})
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["rouge1", "rouge2", "rougeLsum"]
-    assert lines[3].startswith("backend: rouge-score ") and lines[3].endswith("(95 %, seed 0) | documents: 2")
+    assert lines[3].startswith("backend: rouge-score ")
+    assert lines[3].endswith("(95 %, seed 0) | documents: 2")
     assert lines[-1].startswith("66.67 [")
 
 
 def test_texts_and_their_parts() -> None:
     one = rouge(["a b. c d."], ["a b.\nc d."], **PLAIN)
     assert [score.mean for score in one.scores.values()] == pytest.approx([100] * 3)
-    assert one == rouge([["a b.", "c d."]], [[["a b.", "c d."]]], **PLAIN) and one.empty_hypotheses == 0
+    assert one == rouge([["a b.", "c d."]], [[["a b.", "c d."]]], **PLAIN)
+    assert one.empty_hypotheses == 0
     several = rouge(["x"], [["a", "x"]], **PLAIN)
-    assert several.scores["rouge1"].mean == 100 and several.signature != one.signature
+    assert several.scores["rouge1"].mean == 100
+    assert several.signature != one.signature
     assert several.signature.settings["references"] == "2 (best of each document)"
     assert "words: unicode" in str(rouge(["погода"], ["погода"], **PLAIN).signature)
 
@@ -67,16 +70,19 @@ def test_the_seed_of_sacrebleu_does_not_stay_in_the_environment(before: str | No
     assert bleu.bleu(others, texts, bootstrap_samples=20, seed=4) != expected
     assert os.environ.get("SACREBLEU_SEED") == before
     reports = bleu.compare({"first": texts, "second": others}, texts, bootstrap_samples=20)
-    assert reports["first"].scores["chrF2"].p_value is None and reports["second"].scores["chrF2"].p_value is not None
+    assert reports["first"].scores["chrF2"].p_value is None
+    assert reports["second"].scores["chrF2"].p_value is not None
 
 
 def test_labels() -> None:
     report = classification(["a", 2, "b"], ["a", "2", "a"], **PLAIN)
-    assert report.scores["accuracy"].mean == pytest.approx(200 / 3) and report.classes["2"]["f1"] == 100
+    assert report.scores["accuracy"].mean == pytest.approx(200 / 3)
+    assert report.classes["2"]["f1"] == 100
     assert classification([["a", None]], [["a", "b"]], **PLAIN).missing == 1
     assert classification([None, "a"], ["a", "a"], **PLAIN).missing == 1
     numbers = classification(np.array([1, 0]), np.array([1, 1]), **PLAIN)
-    assert numbers.scores["accuracy"].mean == 50 and [*numbers.classes] == ["0", "1"]
+    assert numbers.scores["accuracy"].mean == 50
+    assert [*numbers.classes] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,8 @@ def test_answers() -> None:
     report = squad(["Bob!", "x"], [["bob", "Ann"], []], **PLAIN)
     assert (report.scores["exact"].mean, report.scores["HasAns_exact"], report.scores["NoAns_exact"]) == (50, 100, 0)
     report = squad(["Bob!", "x"], [["bob", "Ann"], []], no_answer_scores=[0.5, 9], **PLAIN)
-    assert report.scores["exact"].mean == report.scores["best_f1"] == 100 and report.scores["best_f1_thresh"] == 0.5
+    assert report.scores["exact"].mean == report.scores["best_f1"] == 100
+    assert report.scores["best_f1_thresh"] == 0.5
     assert report.signature.settings["no-answer-threshold"] == "1"
     assert squad(["今天。"], [["今天"]], **PLAIN).scores["exact"].mean == 0
     assert qa(["今天。"], [["今天"]], **PLAIN).scores["exact"].mean == 100
@@ -109,15 +116,14 @@ def test_equal_no_answer_scores_are_taken_in_the_order_that_is_stated() -> None:
 
 def test_evidence_of_several_systems() -> None:
     gold = [[{0, 1}, set()], [{2}]]
-    good = [
-        [Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)],
-        [Found([0, 0, 1], 0.5, [(2, 2)])],
-    ]
+    good = [[Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)], [Found([0, 0, 1], 0.5, [(2, 2)])]]
     bad = [[Found([0, 0.1, 0.9], 0.5, [(2, 2)]), Found([0, 0, 0], 0.5)], [Found([0, 0, None], 0.5)]]
     report = evidence.evidence(good, gold, **PLAIN)
-    assert [score.mean for score in report.scores.values()] == [100] * 6 + [0] and report.differences is None
+    assert [score.mean for score in report.scores.values()] == [100] * 6 + [0]
+    assert report.differences is None
     reports = evidence.compare({"good": good, "bad": bad}, gold, **PLAIN)
-    assert reports["good"] == report and reports["bad"].differences["F1"].mean == -100
+    assert reports["good"] == report
+    assert reports["bad"].differences["F1"].mean == -100
     assert evidence.evidence(bad, [[{1}, set()], [set()]], units=[[0, 1], [0]], **PLAIN).scores["F1"].mean == 0
     with pytest.raises(ValueError, match="no question has evidence"):
         evidence.evidence(good, [[set(), set()], [set()]], **PLAIN)
@@ -132,10 +138,7 @@ def test_evidence_of_several_systems() -> None:
     ],
 )
 def test_evidence_of_other_documents_is_refused(wrong: list[Any], message: str) -> None:
-    good = [
-        [Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)],
-        [Found([0, 0, 1], 0.5, [(2, 2)])],
-    ]
+    good = [[Found([0.9, 0.8, 0.1], 0.5, [(0, 1)]), Found([0, 0, 0], 0.5)], [Found([0, 0, 1], 0.5, [(2, 2)])]]
     with pytest.raises(ValueError, match=message):
         evidence.evidence(good, wrong, **PLAIN)
 
@@ -148,7 +151,8 @@ def test_lines_and_answers() -> None:
     assert [scores[name].mean for name in evidence.LINE_FIGURES] == [100, 100]
     assert [scores[name].mean for name in evidence.ANSWER_FIGURES] == [0, 100]
     scores = evidence.evidence(found, [None], lines=[[set(), {1}]], **PLAIN).scores
-    assert list(scores) == [*evidence.LINE_FIGURES, *evidence.ANSWER_FIGURES] and scores["line F1"].mean == 0
+    assert list(scores) == [*evidence.LINE_FIGURES, *evidence.ANSWER_FIGURES]
+    assert scores["line F1"].mean == 0
     with pytest.raises(ValueError, match="evidence of 2 questions, and lines of 1"):
         evidence.evidence(found, [[{0}, set()]], lines=[[{1}]], **PLAIN)
 
@@ -161,7 +165,8 @@ def test_baselines_of_evidence_are_predictions() -> None:
     records = [Evidence("a", questions=asked, sentences=texts, evidence=((2,), (1,)))]
     references, skipped = references_of([*records, Evidence("b", questions=("?",), sentences=(" ",))])
     (words,) = baselines([RULES["bm25"]], None, references, references)
-    assert skipped == 1 and words.chosen["passages"].f1 == 1
+    assert skipped == 1
+    assert words.chosen["passages"].f1 == 1
     (prediction,) = words.predictions
     assert [each["passages"][0]["text"] for each in prediction.questions] == [texts[2], texts[1]]
     found = [Found(each["probabilities"], each["threshold"]) for each in prediction.questions]
@@ -190,6 +195,5 @@ def test_other_values_of_settings_are_refused(name: str) -> None:
 
 
 def test_signatures() -> None:
-    assert (
-        str(Signature({"a": "1", "b": "2"}, "title")) == "title | a: 1 | b: 2" and str(Signature({"a": "1"})) == "a: 1"
-    )
+    assert str(Signature({"a": "1", "b": "2"}, "title")) == "title | a: 1 | b: 2"
+    assert str(Signature({"a": "1"})) == "a: 1"

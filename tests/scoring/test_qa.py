@@ -15,7 +15,8 @@ TEXT = "Ann and Bob met at noon in the old harbour."
 @pytest.mark.parametrize("match", [squad_match, triviaqa_match])
 def test_the_best_gold_answer_counts(match: Any) -> None:
     f1 = pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
-    assert match("red red car", ["bus", "the red car."]) == (0, f1) and match("bus", ["car"]) == (0, 0)
+    assert match("red red car", ["bus", "the red car."]) == (0, f1)
+    assert match("bus", ["car"]) == (0, 0)
 
 
 def test_answers_that_are_nearly_the_same() -> None:
@@ -36,7 +37,8 @@ def test_answers_that_are_nearly_the_same() -> None:
     ],
 )
 def test_answers_that_are_the_same(answer: str, gold: str) -> None:
-    assert squad_match(answer, [gold]) == (1, 1) and squad_match("theory", [gold])[0] == 0
+    assert squad_match(answer, [gold]) == (1, 1)
+    assert squad_match("theory", [gold])[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,8 @@ def question(name: str, *answers: str, **more: Any) -> dict[str, Any]:
 def test_a_threshold_decides_in_squad_alone(tmp_path: Path, capsys) -> None:
     records, odds = [question("a", "Bob"), question("b")], 0.5000000012345  # `hat predict` has a flag for it
     lines = [{"id": "a", "answer": "Bob!", "no_answer_score": odds}, {"id": "b", "answer": "x", "no_answer_score": 9}]
-    assert run(tmp_path, "squad", records, lines) == 0 and f"best_f1_thresh     {odds}\n" in capsys.readouterr().out
+    assert run(tmp_path, "squad", records, lines) == 0
+    assert f"best_f1_thresh     {odds}\n" in capsys.readouterr().out
     assert scores(tmp_path)["exact"] == scores(tmp_path)["best_f1"] == 100
-    assert run(tmp_path, "qa", records, lines) == 0 and scores(tmp_path)["exact"] == 50
+    assert run(tmp_path, "qa", records, lines) == 0
+    assert scores(tmp_path)["exact"] == 50

@@ -11,13 +11,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.marks import notes_on_marks
-from hat_fairseq.scoring.rouge import (
-    METRICS,
-    SENTENCE_METHODS,
-    RougeReport,
-    rouge,
-    split_summary,
-)
+from hat_fairseq.scoring.rouge import METRICS, SENTENCE_METHODS, RougeReport, rouge, split_summary
 
 TEXT = "Dr. Who came . He left... Then what ?\nNothing , really . \n\n"
 HYPOTHESES = ["the cat sat on a mat .", "a dog ran away .", "nothing happened ."]
@@ -38,7 +32,8 @@ def test_repeated_words_are_counted() -> None:
     assert report.repeated_trigrams == pytest.approx(100 * (1 / 4) / 4)
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
     report = rouge(["天" * 80, "ไป" * 3], ["今天天气很好。", "ไปไหน"], bootstrap_samples=0)
-    assert report.repeated_trigrams == pytest.approx(100 * (77 / 78 + 2 / 4) / 2) and not report.repeated_in_references
+    assert report.repeated_trigrams == pytest.approx(100 * (77 / 78 + 2 / 4) / 2)
+    assert not report.repeated_in_references
 
 
 @pytest.mark.slow
@@ -98,10 +93,7 @@ def test_marks_between_sentences_end_them_and_are_no_words(marked: str, tmp_path
     assert split_summary(marked.format(*texts), "none") == [" ".join(texts)]
     plain, with_marks = (
         rouge([one], [[other]], reference_sentences="punctuation")
-        for one, other in (
-            (" ".join(texts), " ".join(references)),
-            (marked.format(*texts), marked.format(*references)),
-        )
+        for one, other in ((" ".join(texts), " ".join(references)), (marked.format(*texts), marked.format(*references)))
     )
     assert plain.scores == with_marks.scores
     assert figures(plain)[0] > 0
@@ -131,7 +123,8 @@ def test_a_reference_of_one_line_is_split_as_the_hypotheses_are() -> None:
     "text", ["[t]he cat", "5 < n > 3", "C:\\new\\notes", "\\nabla f = 0", "a || b", "c ## d", "<3"]
 )
 def test_what_only_resembles_a_mark_stays(text: str) -> None:
-    assert split_summary(text, "given") == [text] and notes_on_marks("h", [text]) == []
+    assert split_summary(text, "given") == [text]
+    assert notes_on_marks("h", [text]) == []
 
 
 def test_an_unknown_mark_is_named() -> None:
@@ -150,4 +143,5 @@ def test_the_baselines(tmp_path: Path) -> None:
     files = [write_lines(tmp_path / "d.jsonl", rows)] * 2
     subprocess.run([sys.executable, REPOSITORY / "examples/baselines.py", *files, tmp_path], check=True)
     lead, constant = (next(read_records(tmp_path / f"{name}.jsonl")).text for name in ("lead", "constant"))
-    assert lead == "one two three four" and constant == "the cats sat ."
+    assert lead == "one two three four"
+    assert constant == "the cats sat ."

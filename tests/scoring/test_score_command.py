@@ -73,7 +73,8 @@ def test_out_replaces_scores_and_nothing_else(files: Path) -> None:
         (files / name).write_text(content)
         assert f"{name} exists and has no scores of hat score; name another file" in refusal(*command, files / name)
         assert (files / name).read_text() == content
-    assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
+    assert (files / "r.jsonl").read_text() == before
+    assert (files / "model.pt").read_text() == "weights"
     with open("/dev/full", "w", encoding="utf-8") as full, contextlib.redirect_stdout(full):  # nobody reads the table
         hat(*command, files / "s.json")
     assert "rouge1" in (written := (files / "s.json").read_text())
@@ -155,7 +156,8 @@ def test_what_is_written_is_read_and_a_failed_write_leaves_the_old_file(tmp_path
     before = path.read_bytes()
     with pytest.raises(ZeroDivisionError):
         write_summaries(path, ({"id": 1 // n} for n in (1, 0)))
-    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("metric", ["rouge", "bleu", "classification"])
@@ -176,7 +178,9 @@ def test_labels_cannot_command_a_terminal(tmp_path: Path, capsys: pytest.Capture
     )
     assert hat(*words("classification", path, path)) == 0
     printed = capsys.readouterr().out
-    assert "\x1b" not in printed and "\n'\\x1b[31mred' " in printed and "\n'a\\nb' " in printed
+    assert "\x1b" not in printed
+    assert "\n'\\x1b[31mred' " in printed
+    assert "\n'a\\nb' " in printed
 
 
 PIPED = {

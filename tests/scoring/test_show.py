@@ -34,7 +34,8 @@ def test_other_languages_than_english_are_ranked_by_chrf(
     language: str, name: str, words: list, tmp_path: Path, capsys
 ) -> None:
     (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": language}}))
-    assert hat(*words, "--best", "1") == 0 and capsys.readouterr().out.startswith(f"=== {name} ")
+    assert hat(*words, "--best", "1") == 0
+    assert capsys.readouterr().out.startswith(f"=== {name} ")
 
 
 def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
@@ -48,7 +49,9 @@ def test_translations_segment_by_segment(tmp_path: Path, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     score = CHRF().sentence_score("Good morning.", ["Good morning. " * 5]).score
     assert lines[:3] == ["--- d: 2 segments", f"[1] chrF2 {score:.2f}", "  source: 早上好。"]
-    assert lines[5].startswith("[2] chrF2 ") and lines[7].endswith("begin.") and "\x1b" not in lines[7]
+    assert lines[5].startswith("[2] chrF2 ")
+    assert lines[7].endswith("begin.")
+    assert "\x1b" not in lines[7]
     assert hat(*words, "--worst", "1") == 0
     assert capsys.readouterr().out.startswith("=== chrF2 ")
     write_lines(tmp_path / "h.jsonl", [{"id": "d", "segments": ["One."]}])

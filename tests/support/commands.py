@@ -82,7 +82,8 @@ def refusal(*words: object) -> str:
     with contextlib.redirect_stderr(io.StringIO()) as printed:
         status = hat(*words)
     lines = printed.getvalue().splitlines()
-    assert status == 2 and lines[-1].startswith("hat: error: "), (status, lines)
+    assert status == 2, (status, lines)
+    assert lines[-1].startswith("hat: error: "), (status, lines)
     return printed.getvalue()
 
 

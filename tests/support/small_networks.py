@@ -71,12 +71,7 @@ NETWORKS |= {
         [17, 13, 5, 2],
         "masked",
     ),
-    "modern_bart": (
-        "hat_bart_base",
-        f"{TINY} {PRE_NORM}",
-        [17, 9, 2],
-        "targets",
-    ),
+    "modern_bart": ("hat_bart_base", f"{TINY} {PRE_NORM}", [17, 9, 2], "targets"),
     "modern_poolingformer": (
         "poolingformer_base",
         f"{TINY_ENCODER}{POOLING} --max-positions 40 {ROTARY}:rms_norm=true --activation-fn swiglu",

@@ -30,5 +30,6 @@ def assert_refused(
     config = path.read_text()
     path.write_text(json.dumps(json.loads(config) | change))
     assert cli.main(["import", release, str(folder), "--out", str(out)]) == 2
-    assert words in capsys.readouterr().err and not out.parent.exists()
+    assert words in capsys.readouterr().err
+    assert not out.parent.exists()
     path.write_text(config)

@@ -68,7 +68,8 @@ class WarmPython:
     @cached_property
     def socket(self) -> str:
         """The path of the socket, as soon as everything is imported."""
-        assert self.process.stdout is not None and self.process.stdout.readline() == "ready\n"
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
         return self._path
 
     @cached_property
@@ -232,7 +233,8 @@ def run_module(words: list[str]) -> NoReturn:
 
 def go_on(path: str, words: Sequence[str]) -> NoReturn:
     """Runs a Python program, `python -P FILE ...` or `python -P -m MODULE ...`, in place of the process of its own."""
-    assert path == sys.executable and words[1] == "-P", words
+    assert path == sys.executable, words
+    assert words[1] == "-P", words
     sys.stdout.flush()
     forget_logs()
     sys.argv = list(words[3:] if words[2] == "-m" else words[2:])

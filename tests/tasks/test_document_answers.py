@@ -35,8 +35,10 @@ def test_scores_are_where_an_answer_may_be_whatever_the_batch(data_of: Data, arc
         markers = [place for place, token in enumerate(tokens) if token == "<s>"]
         possible = [place > markers[1] and token not in ("<s>", "</s>") for place, token in enumerate(tokens)]
         assert alone["span"].isfinite().all(1).tolist() == [True, *possible[1:]]
-        assert len(alone["paragraph"]) == len(markers) and alone["paragraph"].isfinite().all()
-        assert alone["paragraph"][0] == 0 and alone["type"].shape == (5,)
+        assert len(alone["paragraph"]) == len(markers)
+        assert alone["paragraph"].isfinite().all()
+        assert alone["paragraph"][0] == 0
+        assert alone["type"].shape == (5,)
         for name, scores in alone.items():
             padded = logits[name][index]
             assert_close(padded[: len(scores)].nan_to_num(neginf=-9), scores.nan_to_num(neginf=-9))

@@ -157,7 +157,8 @@ def test_lengths_are_those_of_the_model(ami: Path) -> None:
             with pytest.raises(ValueError, match=message) if any(is_long) else nullcontext():
                 task.load_dataset(split)
                 lengths[split, target] = task.datasets[split].src_sizes.max(), task.datasets[split].tgt_sizes.max()
-    assert lengths["train", 61] == (121, 61) and lengths["test", 20] == (121, 20)
+    assert lengths["train", 61] == (121, 61)
+    assert lengths["test", 20] == (121, 20)
 
 
 def test_options_with_a_wrong_result_are_refused(ami: Path) -> None:

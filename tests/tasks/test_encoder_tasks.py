@@ -60,7 +60,8 @@ def test_choices_are_grouped_by_example(data_of: Data) -> None:
     task, dataset = dataset_of("choice", data_of("choice"))
     rows, labels = text_rows(data_of("choice"))
     chunks = read_ids(data_of("choice") / "train.ids")
-    assert len(dataset) == 24 and len(rows) == 60
+    assert len(dataset) == 24
+    assert len(rows) == 60
     first = 0
     for index in range(len(dataset)):
         batch, count = dataset.collater([dataset[index]]), chunks[first].count
@@ -128,7 +129,8 @@ def test_a_split_without_labels_loads_and_can_be_predicted(data_of: Data, kind: 
     task.load_dataset("test")
     dataset = task.datasets["test"]
     batch = dataset.collater([dataset[index] for index in range(5)])
-    assert batch["target"] is None and len(task.logits(model, batch)) == 5
+    assert batch["target"] is None
+    assert len(task.logits(model, batch)) == 5
     with pytest.raises(ValueError, match="the split has no labels"):
         CRITERION_REGISTRY["answer_spans" if kind == "qa" else "document_labels"](task)(model, batch)
 

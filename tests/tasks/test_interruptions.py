@@ -62,7 +62,9 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
     output = run.result()[1]
     line = rf"hat_fairseq: {name}: stopped after update (\d+), which is in {folder}; the same command resumes"
     stopped = re.fullmatch(line, output.strip().splitlines()[-1])
-    assert stopped and "Traceback" not in output and "DataLoader worker" not in output
+    assert stopped
+    assert "Traceback" not in output
+    assert "DataLoader worker" not in output
     assert checkpoint(folder)["optimizer_history"][-1]["num_updates"] == int(stopped[1]) < 24
     assert quick(folder, *LONG)[0] == 0
     assert_same_result(folder, whole)
@@ -85,15 +87,18 @@ def test_early_stopping_goes_on_counting(quick, tmp_path: Path) -> None:
 
     assert updates("--patience", 3, "--max-update", 4)[0] == 4  # validations after updates 2, 3 and 4
     number, output = updates("--patience", 3, "--max-update", 60)
-    assert number == 6 and "hasn't improved for last 3 runs" in output
+    assert number == 6
+    assert "hasn't improved for last 3 runs" in output
     again, output = updates("--patience", 3, "--max-update", 60)
-    assert again == 6 and "there were 3 validations in a row without a better one: nothing to train" in output
+    assert again == 6
+    assert "there were 3 validations in a row without a better one: nothing to train" in output
     assert updates("--patience", 4, "--max-update", 60)[0] == 8
     other = ["--patience", 2, "--best-checkpoint-metric", "ppl"]
     assert updates(*other, "--max-update", 60)[0] == 12, "10 is the best by another metric"
     assert updates("--max-update", 14)[0] == 14
     number, output = updates(*other, "--max-update", 60)
-    assert number > 14 and "nothing to train" not in output, "without --patience nothing was counted"
+    assert number > 14
+    assert "nothing to train" not in output, "without --patience nothing was counted"
     number, output = updates(*other, "--max-update", 60, "--reset-meters")
     assert "nothing to train" not in output
 
@@ -102,7 +107,8 @@ def test_early_stopping_goes_on_counting(quick, tmp_path: Path) -> None:
 def test_early_stopping_of_another_training_does_not_count(quick, tmp_path: Path) -> None:
     words = ["--lr", "1e-30", "--validate-interval-updates", "2", "--patience", 1]
     first, log = tmp_path / "first", "hasn't improved for last 1 runs"
-    assert log in quick(first, *words)[1] and "nothing to train" in quick(first, *words)[1]
+    assert log in quick(first, *words)[1]
+    assert "nothing to train" in quick(first, *words)[1]
     last = ["--restore-file", first / "checkpoint_last.pt"]
     for number, flags in enumerate((last, [*last, "--reset-dataloader"], ["--finetune-from-model", last[1]])):
         assert log in quick(tmp_path / f"{number}", *words, *flags)[1]
@@ -116,7 +122,8 @@ def test_nohup(train, background, tmp_path: Path) -> None:
     run = background.submit(train, tmp_path, *LONG, "--log-file", log, launcher=["nohup", command])
     wait_for(log, '"num_updates": "3"')
     os.kill(process_of(tmp_path), signal.SIGHUP)
-    assert run.result().returncode == 0 and checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 24
+    assert run.result().returncode == 0
+    assert checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 24
 
 
 @pytest.mark.slow
@@ -158,12 +165,15 @@ def test_links_are_not_followed(quick, tmp_path: Path) -> None:
         make(mine)
         status, output = quick(folder, *short)
         line = f"error: --save-dir {folder}: {folder}/training.lock is a link or no regular file: remove it"
-        assert status == 1 and output.splitlines()[-1].endswith(line) and mine.read_text() == "mine"
+        assert status == 1
+        assert output.splitlines()[-1].endswith(line)
+        assert mine.read_text() == "mine"
         (folder / "training.lock").unlink()
     (folder / "training.lock").write_text("my own notes")
     (folder / "checkpoint_last.pt.tmp").symlink_to(mine)
     assert quick(folder, *short)[0] == 0
-    assert (folder / "training.lock").read_text() == "my own notes" and mine.read_text() == "mine"
+    assert (folder / "training.lock").read_text() == "my own notes"
+    assert mine.read_text() == "mine"
     assert checkpoint(folder)["optimizer_history"][-1]["num_updates"] == 1
 
 
@@ -207,7 +217,8 @@ def test_the_newest_whole_checkpoint_is_taken(quick, folder: Path, is_removed: b
         path.write_bytes(flip(path.read_bytes()))
     taken = "checkpoint_1_2.pt, after update 2" if is_removed else "checkpoint_1_1.pt, after update 1"
     status, output = quick(folder, *SHORT, "--max-update", 1)
-    assert status == 0 and f"{last} is {'missing' if is_removed else 'broken ('}" in output
+    assert status == 0
+    assert f"{last} is {'missing' if is_removed else 'broken ('}" in output
     assert f"resumes from {folder}/{taken}\n" in output
     assert "nothing to train" in output
 
@@ -219,7 +230,8 @@ def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, folder: P
         path.write_bytes(b"")
     status, output = quick(folder, *SHORT)
     message = "and no other is whole: copy one there, or choose another --save-dir"
-    assert status == 1 and output.strip().endswith(message)
+    assert status == 1
+    assert output.strip().endswith(message)
 
 
 OTHER = "continues with the samples of the epoch that were not seen"
@@ -228,13 +240,7 @@ OTHER = "continues with the samples of the epoch that were not seen"
 @pytest.mark.slow
 @pytest.mark.fault("Training", "resumed with another --batch-size, --max-tokens or --seed", OTHER)
 @pytest.mark.parametrize(
-    "flags",
-    [
-        ["--batch-size", 1],
-        ["--max-tokens", 130, "--batch-size", 1],
-        ["--seed", 7],
-    ],
-    ids=lambda flags: flags[0],
+    "flags", [["--batch-size", 1], ["--max-tokens", 130, "--batch-size", 1], ["--seed", 7]], ids=lambda flags: flags[0]
 )
 def test_other_batches_go_on_after_the_same_samples(quick, folder: Path, flags: list) -> None:
     """Two updates of two samples each were made, of six; the others are in two batches."""
@@ -242,7 +248,8 @@ def test_other_batches_go_on_after_the_same_samples(quick, folder: Path, flags: 
     assert quick(folder, *SHORT, "--max-update", 3, *flags)[0] == 0
     after = checkpoint(folder)["extra_state"]["train_iterator"]
     seen = [np.unpackbits(state["position"]["seen"].numpy()) for state in (before, after)]
-    assert [int(bits.sum()) for bits in seen] == [4, 5] and (seen[0] & seen[1]).sum() == 4
+    assert [int(bits.sum()) for bits in seen] == [4, 5]
+    assert (seen[0] & seen[1]).sum() == 4
     assert quick(folder, *SHORT, "--max-update", 4, *flags)[0] == 0  # also from a place in new batches
     assert checkpoint(folder)["extra_state"]["train_iterator"]["epoch"] == 2
 
@@ -254,7 +261,8 @@ def test_other_data_are_refused(quick, folder: Path, ami: Path, tmp_path: Path) 
     path = data / "train.source-target.source.bin"
     path.write_bytes(path.read_bytes()[:-4] + path.read_bytes()[:2] + path.read_bytes()[-2:])  # another word
     status, output = quick(folder, *SHORT, "--max-update", 3, data=data)
-    assert status == 1 and "lost: --reset-dataloader starts with epoch 1 of these data" in output.splitlines()[-1]
+    assert status == 1
+    assert "lost: --reset-dataloader starts with epoch 1 of these data" in output.splitlines()[-1]
     assert quick(folder, *SHORT, "--max-update", 3, "--reset-dataloader", data=data)[0] == 0
 
 
@@ -268,7 +276,8 @@ def test_a_full_disk_names_the_file_and_keeps_the_older_one(train, folder: Path)
     assert result.returncode == 1
     line = rf"hat_fairseq: error: {folder}/checkpoint_last.pt could not be written \(.*File too large.*\); a checkpoint"
     assert re.match(line, result.stderr.splitlines()[-1]), result.stderr[-2000:]
-    assert (folder / "checkpoint_last.pt").read_bytes() == before and not list(folder.glob(".*"))
+    assert (folder / "checkpoint_last.pt").read_bytes() == before
+    assert not list(folder.glob(".*"))
 
 
 @pytest.mark.slow

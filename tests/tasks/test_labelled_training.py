@@ -67,7 +67,8 @@ def test_every_task_learns(run, data_of: Data, tmp_path: Path, kind: str, arch: 
     for name in ("paragraph_accuracy", "type_accuracy") if kind == "document_qa" else ():
         assert epochs[-1][name] > max(50, epochs[0][name]), name
     if kind in ("classification", "segments", "tokens"):
-        assert epochs[-1]["f1_macro"] > epochs[0]["f1_macro"] and epochs[-1]["f1_micro"] == epochs[-1]["accuracy"]
+        assert epochs[-1]["f1_macro"] > epochs[0]["f1_macro"]
+        assert epochs[-1]["f1_micro"] == epochs[-1]["accuracy"]
 
 
 def predictions(checkpoint: Path, data: Path) -> tuple[list[int], list[int]]:
@@ -107,7 +108,8 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(run, data_of: Data, tm
     flags += "--disable-validation --max-update "
     whole = run(train("choice", data_of("choice"), tmp_path / "whole", f"{flags} 5"))
     parts = [run(train("choice", data_of("choice"), tmp_path / "parts", f"{flags} {updates}")) for updates in (4, 5)]
-    assert len(curve(whole)) == 5 and curve(*parts) == curve(whole)
+    assert len(curve(whole)) == 5
+    assert curve(*parts) == curve(whole)
     assert "epoch 2: dropout rates times 1" in parts[1]
     assert_same_result(tmp_path / "whole", tmp_path / "parts")
 
@@ -129,7 +131,8 @@ def test_two_processes_equal_one_with_twice_the_batch(
         assert len(epochs) == 2
         for values, reference in zip(epochs, expected, strict=True):
             assert values == pytest.approx(reference, abs=2e-3)
-    assert "'distributed_world_size': 2" in two and "find_unused_parameters': False" in two
+    assert "'distributed_world_size': 2" in two
+    assert "find_unused_parameters': False" in two
 
 
 @pytest.mark.slow
@@ -139,11 +142,13 @@ def test_fine_tuning_after_masked_lm_on_rows(run, data_of: Data, tmp_path: Path)
     flags = "--task masked_document_lm --criterion masked_lm --lr 1e-3 --sample-break-mode eos --tokens-per-sample 400 "
     flags += f"--arch {arch} --max-update 2 --disable-validation --save-dir {tmp_path}"
     steps = logs(run(f"train {data_of('mlm')} {COMMON}{flags}"), "train_inner")
-    assert len(steps) == 2 and all(5 < step["loss"] < 15 for step in steps)
+    assert len(steps) == 2
+    assert all(5 < step["loss"] < 15 for step in steps)
     flags = f"--arch {arch} --max-positions 400 --max-update 1 --disable-validation --reset-optimizer "
     flags += f"--reset-dataloader --reset-meters --restore-file {tmp_path / 'checkpoint_last.pt'}"
     text = run(train("qa", data_of("qa"), tmp_path / "next", flags, lr=0))
-    assert "lm_head: not in the model; skipped 6 tensors" in text and "newly initialised" in text
+    assert "lm_head: not in the model; skipped 6 tensors" in text
+    assert "newly initialised" in text
     before, after = (checkpoint(folder)["model"] for folder in (tmp_path, tmp_path / "next"))
     assert all(torch.equal(tensor, before[name]) for name, tensor in after.items() if "heads" not in name)
 
@@ -160,4 +165,5 @@ def test_words_beside_the_network_are_fitted_to_the_training_data(
     assert fitted.keys() == (
         {"words.fitted"} if kind == "classification" else {"words.own.fitted", "words.near.fitted"}
     )
-    assert all(fitted.values()) and not [name for name in tensors["none"] if ".words." in name]
+    assert all(fitted.values())
+    assert not [name for name in tensors["none"] if ".words." in name]

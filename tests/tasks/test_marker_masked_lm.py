@@ -67,7 +67,9 @@ def test_loss_and_gradients_are_those_of_the_definition(dtype: torch.dtype, flag
 def test_a_batch_without_masked_tokens_has_no_loss() -> None:
     model = build("hat_roberta_tiny", TINY_ENCODER, TASK, max_positions=64)
     loss, size, _ = criterion()(model, batch(torch.full_like(torch.tensor(TARGET), PAD)))
-    assert loss == 0 and size == 0 and not any(each.any() for each in gradients(model, loss))
+    assert loss == 0
+    assert size == 0
+    assert not any(each.any() for each in gradients(model, loss))
 
 
 @pytest.mark.parametrize(
@@ -103,11 +105,13 @@ def test_training_and_another_task(data_of: Data, run: Callable[..., Any], warm:
         [json.loads(line) for line in re.findall(rf"\| {which} \| (\{{.*?\}})", text)] for which in ("train", "valid")
     )
     first, last = ({name: float(value) for name, value in epochs[n].items()} for n in (0, -1))
-    assert last["train_marker_loss"] < 0.95 * first["train_marker_loss"] and "valid_marker_loss" in valid[0]
+    assert last["train_marker_loss"] < 0.95 * first["train_marker_loss"]
+    assert "valid_marker_loss" in valid[0]
     assert last["train_loss"] == pytest.approx(last["train_nll_loss"] + 2 * last["train_marker_loss"], abs=5e-3)
     assert all(
         log[f"{which}_bpc"] == log[f"{which}_nll_loss"] for which, log in [("train", epochs[0]), ("valid", valid[0])]
     )
     flags = f"--user-dir {USER_DIR} --arch hat_roberta_tiny --criterion marker_masked_lm --batch-size 2 --cpu"
     result = run("fairseq-train", data_of("segments"), "--task", "segment_classification", *flags.split(), check=False)
-    assert result.returncode and "needs --task masked_document_lm" in result.stderr.splitlines()[-1]
+    assert result.returncode
+    assert "needs --task masked_document_lm" in result.stderr.splitlines()[-1]

@@ -56,7 +56,8 @@ def test_markers_are_neither_masked_nor_predicted(corpus: Path, ami: Path) -> No
     for source, target in rows:
         original = torch.where(target == pad, source, target)
         assert tuple(original.tolist()) in documents  # one marker at the start, and nothing else changed
-        assert torch.equal(source == bos, original == bos) and not (target == bos).any()
+        assert torch.equal(source == bos, original == bos)
+        assert not (target == bos).any()
     assert max(int((source == bos).sum()) for source, _ in rows) > 5  # so there are markers to spare
     predicted = sum(int((target != pad).sum()) for _, target in rows)
     assert predicted / sum(int((source != bos).sum()) for source, _ in rows) == pytest.approx(0.5, abs=0.05)
@@ -83,7 +84,8 @@ def test_a_sample_is_a_row(tmp_path: Path) -> None:
         written.append([words[each] for each in ids if each != words.eos()])
     pipeline, records = TextPipeline.load(tmp_path / "data/bin"), read_records(tmp_path / "raw/train.jsonl", "mlm")
     expected = [list(row.tokens) for record in records for row in pipeline.rows(record)]
-    assert written == expected and len(expected) > 30
+    assert written == expected
+    assert len(expected) > 30
 
 
 @pytest.mark.slow
@@ -93,5 +95,6 @@ def test_resume_is_exact_in_the_second_epoch(pretrain, tmp_path: Path) -> None:
     first, second = (pretrain(tmp_path / "parts", "--max-update", updates, *save) for updates in (4, 5))
     log = whole.stdout + whole.stderr
     assert re.findall('"bpc": "(.*?)"', log) == re.findall('"loss": "(.*?)"', log) != []
-    assert len(losses(whole)) == 5 and losses(first) + losses(second) == losses(whole)
+    assert len(losses(whole)) == 5
+    assert losses(first) + losses(second) == losses(whole)
     assert_same_result(tmp_path / "whole", tmp_path / "parts")

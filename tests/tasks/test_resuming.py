@@ -73,7 +73,8 @@ def test_settings_of_the_optimizer_have_effect(quick, folder: Path, tmp_path: Pa
 def test_without_the_state_of_the_optimizer(quick, folder: Path) -> None:
     assert quick(folder, *QUIET, *ONE, "--no-save-optimizer-state")[0] == 0
     status, output = quick(folder, *QUIET, "--max-update", 2)
-    assert status == 1 and "it has no state of the optimizer" in output.splitlines()[-1]
+    assert status == 1
+    assert "it has no state of the optimizer" in output.splitlines()[-1]
     assert quick(folder, *QUIET, "--max-update", 2, "--reset-optimizer")[0] == 0
 
 
@@ -82,7 +83,8 @@ def test_another_schedule_is_refused_in_a_line(quick, folder: Path) -> None:
     assert quick(folder, *QUIET, *ONE)[0] == 0
     flags = [*QUIET, "--max-update", 2, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 2]
     status, output = quick(folder, *flags)
-    assert status == 1 and "--reset-lr-scheduler begins the schedule anew" in output.splitlines()[-1]
+    assert status == 1
+    assert "--reset-lr-scheduler begins the schedule anew" in output.splitlines()[-1]
     assert "Traceback" not in output
     assert quick(folder, *flags, "--reset-lr-scheduler")[0] == 0
 
@@ -93,7 +95,8 @@ def test_another_schedule_is_refused_in_a_line(quick, folder: Path) -> None:
 )
 def test_an_unknown_metric_loses_nothing(quick, folder: Path) -> None:
     status, output = quick(folder, "--max-update", 3, "--best-checkpoint-metric", "los")
-    assert status == 1 and "Traceback" not in output
+    assert status == 1
+    assert "Traceback" not in output
     assert "--best-checkpoint-metric los: the validation has no such figure, but loss, nll_loss, ppl;" in output
     assert checkpoint(folder)["optimizer_history"][-1]["num_updates"] == 3
     assert quick(folder, "--max-update", 6)[0] == 0
@@ -115,7 +118,8 @@ def test_the_best_figure_is_one_of_the_metric_and_of_the_data(quick, folder: Pat
     _, same = quick(folder, "--max-epoch", 2)
     _, metric = quick(others[0], "--max-epoch", 2, "--best-checkpoint-metric", "nll_loss")
     _, valid = quick(others[1], "--max-epoch", 2, data=data)
-    assert "among the new checkpoints alone" not in same and not (folder / "checkpoint_best.pt").exists()
+    assert "among the new checkpoints alone" not in same
+    assert not (folder / "checkpoint_best.pt").exists()
     assert "--best-checkpoint-metric is nll_loss, and was loss in the checkpoint" in metric
     assert f"the validation data in {data} differ from those of the checkpoint" in valid
     assert all((save_dir / "checkpoint_best.pt").exists() for save_dir in others)
@@ -136,6 +140,7 @@ def test_other_labels_are_refused(fine_tuned: Callable[[str], FineTuned], warm, 
     words = f"{data} --task document_classification --user-dir {USER_DIR} {flags} {MODELS['classification']}".split()
     log = tmp_path / "log"
     status = warm.status(["fairseq_cli.train", *words, "--save-dir", str(save), "--max-update", "3"], tmp_path, log)
-    assert status == 1 and "it has other labels, or in another order, than" in log.read_text().splitlines()[-1]
+    assert status == 1
+    assert "it has other labels, or in another order, than" in log.read_text().splitlines()[-1]
     begun = ["--finetune-from-model", str(model.checkpoint), "--save-dir", str(tmp_path / "new"), "--max-update", "1"]
     assert warm.status(["fairseq_cli.train", *words, *begun], tmp_path, log) == 0

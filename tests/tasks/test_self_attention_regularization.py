@@ -87,7 +87,8 @@ def test_loss_and_gradients_are_the_definition(data_of: Data, kind: str) -> None
     model.zero_grad()
     loss, size, log = regularized(BASES[kind], task)(model, batch)
     loss.backward()
-    assert divergence > 1e-5 and size == base(model, batch)[1]
+    assert divergence > 1e-5
+    assert size == base(model, batch)[1]
     assert_close(loss, losses + 3 * divergence)
     assert_close(log["nll_loss"] * 2, losses.detach())
     assert_close(log["sar_loss"], divergence.detach())
@@ -121,7 +122,9 @@ def test_validation_is_one_pass_of_the_base_criterion(data_of: Data, kind: str) 
     task, model, batch, base = setting(kind, data_of)
     criterion = regularized(BASES[kind], task).eval()
     (loss, size, log), plain = criterion(model, batch), base(model, batch)
-    assert torch.equal(loss, plain[0]) and size == plain[1] and log.keys() == plain[2].keys()
+    assert torch.equal(loss, plain[0])
+    assert size == plain[1]
+    assert log.keys() == plain[2].keys()
     values = []
     for each, logged in ((criterion, log), (base, plain[2])):
         with metrics.aggregate(new_root=True) as meters:
@@ -164,7 +167,9 @@ def test_pre_training_has_no_regularization(
     flags = "--task masked_document_lm --arch hat_roberta_tiny --cpu --batch-size 2 --save-dir "
     flags += f"{tmp_path} --criterion self_attention_regularization --base-criterion {base}"
     result = run("fairseq-train", data_of("mlm"), "--user-dir", USER_DIR, *flags.split(), check=False)
-    assert result.returncode and message in result.stderr.splitlines()[-1] and "Traceback" not in result.stderr
+    assert result.returncode
+    assert message in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.slow
@@ -179,6 +184,7 @@ def test_training_through_fairseq(data_of: Data, warm: WarmPython, tmp_path: Pat
         [json.loads(line) for line in re.findall(rf"\| {which} \| (\{{.*?\}})", text)] for which in ("train", "valid")
     )
     first, last = ({name: float(value) for name, value in epochs[n].items()} for n in (0, -1))
-    assert last["train_nll_loss"] < 0.8 * first["train_nll_loss"] and "valid_sar_loss" not in valid[0]
+    assert last["train_nll_loss"] < 0.8 * first["train_nll_loss"]
+    assert "valid_sar_loss" not in valid[0]
     assert last["train_loss"] == pytest.approx(2 * last["train_nll_loss"] + 3 * last["train_sar_loss"], abs=5e-3)
     assert (tmp_path / "checkpoint_best.pt").is_file()

@@ -104,11 +104,13 @@ def test_training_on_pairs_reads_their_rows_together(
     dataset, model = task.datasets["valid"], model.eval()
     batch = dataset.collater([dataset[index] for index in range(len(dataset))])
     logits = task.logits(model, batch)
-    assert len(batch["target"]) == len(logits) == 8 and logits.size(1) == 2
+    assert len(batch["target"]) == len(logits) == 8
+    assert logits.size(1) == 2
     for index, row in enumerate(logits):
         assert_close(task.logits(model, dataset.collater([dataset[index]]))[0], row)
     rows = dataset[0]["tokens"]
-    assert len(rows) == 2 and dataset.sizes[0] == 2 * max(map(len, rows))
+    assert len(rows) == 2
+    assert dataset.sizes[0] == 2 * max(map(len, rows))
     (head,) = model.classification_heads.values()
     states = model(**batch["net_input"], features_only=True)[0][:, 0]
     hidden = torch.tanh(head.dense(torch.cat([states[::2], states[1::2]], dim=1)))
@@ -126,7 +128,8 @@ def test_classification_starts_from_the_pretraining_on_the_same_folder(
     pretraining += "--max-positions 20 "
     pretraining += f"--sample-break-mode eos --max-update 4 --save-dir {tmp_path / 'pretrained'}"
     text = run(f"fairseq_cli.train {data / 'input0'} {COMMON}{pretraining}")
-    assert "done training" in text and "have invalid sizes" not in text
+    assert "done training" in text
+    assert "have invalid sizes" not in text
     start = f"--finetune-from-model {tmp_path / 'pretrained/checkpoint_last.pt'} --lr 0 --max-update 1 "
     start += "--max-positions 20"
     text = run(f"fairseq_cli.train {data} {LABELS}{COMMON}{start} --save-dir {tmp_path / 'tuned'}")
@@ -134,4 +137,5 @@ def test_classification_starts_from_the_pretraining_on_the_same_folder(
         torch.load(tmp_path / f"{n}/checkpoint_last.pt", weights_only=True)["model"] for n in ("pretrained", "tuned")
     ]
     new = {name for name in states[1] if name not in states[0] or not torch.equal(states[0][name], states[1][name])}
-    assert new and all(name.startswith("classification_heads.") for name in new)
+    assert new
+    assert all(name.startswith("classification_heads.") for name in new)

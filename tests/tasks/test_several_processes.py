@@ -103,7 +103,8 @@ def test_a_failed_process_ends_all(train, tmp_path: Path, kind: str) -> None:
     start, flags = time.monotonic(), [*SHORT, "--max-update", 9, "--batch-size", 1, "--update-freq", 2]
     launcher = [*TWO_PROCESSES[:-1], "train-and-show"]
     result = train(tmp_path, *flags, *FAULTY, f"{kind}:1:3", launcher=launcher, check=False)
-    assert result.returncode == 1 and time.monotonic() - start < 60
+    assert result.returncode == 1
+    assert time.monotonic() - start < 60
     assert kind == "die" or "CUDA out of memory" in result.stderr
     assert kind == "die" or "process group at the end: True" in result.stdout, "the launcher ends it"
     assert checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 1

@@ -37,7 +37,8 @@ def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted) -> N
     whole, result = uninterrupted
     save_often = ["--disable-validation", "--save-interval-updates", 1, "--keep-interval-updates", 1]
     parts = [train(tmp_path, "--max-update", stop, *save_often) for stop in (1, 5, 6, 8)]
-    assert [loss for part in parts for loss in losses(part)] == losses(result) and len(losses(result)) == 8
+    assert [loss for part in parts for loss in losses(part)] == losses(result)
+    assert len(losses(result)) == 8
     assert_same_result(whole, tmp_path)
 
 
@@ -46,7 +47,8 @@ def test_resume_is_exact_with_the_batches_of_the_first_epoch(train, tmp_path: Pa
     """As fairseq's own tasks have them; this flag removes the option of the plugin's."""
     flags = ["--rebuild-batches", "--disable-validation", "--save-interval-updates", 1, "--max-update"]
     whole, *parts = [train(tmp_path / name, *flags, stop) for name, stop in (("whole", 8), ("parts", 4), ("parts", 8))]
-    assert [loss for part in parts for loss in losses(part)] == losses(whole) and len(losses(whole)) == 8
+    assert [loss for part in parts for loss in losses(part)] == losses(whole)
+    assert len(losses(whole)) == 8
     assert_same_result(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -95,7 +97,8 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, mon
     assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
     output = two.stdout + two.stderr
     assert output.count("process group at the end: False") == 2
-    assert "'distributed_world_size': 2" in output and "find_unused_parameters': False" in output
+    assert "'distributed_world_size': 2" in output
+    assert "find_unused_parameters': False" in output
 
 
 @pytest.mark.slow
@@ -187,7 +190,8 @@ def test_a_diverged_run_names_update_and_samples(train, tmp_path: Path, uninterr
     result = train(folder, *flags, "--disable-validation", "--save-interval-updates", 1, check=False)
     line = last_line(result)
     update = re.search(r"FloatingPointError: update (\d+): [^;]*; sample ids \d, \d, \d; ", line)
-    assert update and int(update[1]) > 8, line
+    assert update, line
+    assert int(update[1]) > 8, line
     state = checkpoint(folder)
     assert int(update[1]) == state["optimizer_history"][-1]["num_updates"] + 1
 

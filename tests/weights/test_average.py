@@ -38,7 +38,8 @@ def test_the_mean_of_the_last_ones(trained: Path, tmp_path: Path, capsys) -> Non
     assert [updates_of(load(trained / name)) for name in used] == [*map(updates_of, states[:number])]
     assert f"the mean of {', '.join(used)}" in capsys.readouterr().out
     first, *others = (state["model"] for state in states[:number])
-    assert averaged["model"].keys() == first.keys() and averaged["last_optimizer_state"] is None
+    assert averaged["model"].keys() == first.keys()
+    assert averaged["last_optimizer_state"] is None
     for name, tensor in averaged["model"].items():
         floating = tensor.is_floating_point()
         expected = sum((other[name] for other in others), first[name]) / number if floating else first[name]
@@ -55,7 +56,8 @@ def test_the_mean_of_named_ones(trained: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "mean.pt"
     assert hat("average", trained / names[0], tmp_path / names[1], "--out", out) == 0
     averaged = load(out)
-    assert averaged["extra_state"]["averaged"] == names and f"the mean of {', '.join(names)}" in capsys.readouterr().out
+    assert averaged["extra_state"]["averaged"] == names
+    assert f"the mean of {', '.join(names)}" in capsys.readouterr().out
     other = load(tmp_path / "other.pt")["model"]
     for name, tensor in averaged["model"].items():
         expected = (last["model"][name] + other[name]) / 2 if tensor.is_floating_point() else other[name]
@@ -83,7 +85,9 @@ def test_of_different_models(trained: Path, tmp_path: Path, change: str) -> None
             state["model"][name] = state["model"][name][:-1] if is_shape else state["model"][name] + 1
         torch.save(state, folder / path)
     error = refusal("average", folder, "--last", "2", "--out", tmp_path / "mean.pt")
-    assert "are of different models: " in error and name in error and not (tmp_path / "mean.pt").exists()
+    assert "are of different models: " in error
+    assert name in error
+    assert not (tmp_path / "mean.pt").exists()
 
 
 @pytest.mark.slow
@@ -113,7 +117,8 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> No
         ),
         (tmp_path / "no", ["--last", "2", "--out", out], "no has 0 checkpoints"),
     ):
-        assert message in refusal("average", folder, *words) and not (tmp_path / "mean.pt").exists()
+        assert message in refusal("average", folder, *words)
+        assert not (tmp_path / "mean.pt").exists()
     one = trained / "checkpoint_1_2.pt"
     for named, message in (
         ([one], "name one folder with --last N, or at least 2 checkpoints"),
@@ -122,5 +127,6 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path) -> No
         ([one, trained], f"{trained}: no file; name checkpoints, or one folder"),
         ([one, tmp_path / "no.pt"], f"{tmp_path}/no.pt: no file"),
     ):
-        assert message in refusal("average", *named, "--out", out) and not (tmp_path / "mean.pt").exists()
+        assert message in refusal("average", *named, "--out", out)
+        assert not (tmp_path / "mean.pt").exists()
     assert "checkpoint_1_2.pt" in refusal("average", one, trained / "checkpoint_2_4.pt", "--out", one, "--overwrite")

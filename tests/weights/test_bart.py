@@ -87,7 +87,8 @@ def test_logits_equal_those_of_transformers(layout: str, peer: torch.nn.Module, 
     assert convert(copy, tmp_path / "model.pt") == 0
     state = torch.load(tmp_path / "model.pt")["model"]
     tables = [name for name in state if "embed_tokens" in name or "output_projection" in name]
-    assert len(tables) == 3 and len({state[name].data_ptr() for name in tables}) == 1  # stored once
+    assert len(tables) == 3
+    assert len({state[name].data_ptr() for name in tables}) == 1  # stored once
     source, target = torch.randint(4, ROWS - 1, (3, POSITIONS)), torch.randint(4, ROWS - 1, (3, 9))
     source[1, 7:] = source[2, -1:] = 1  # two rows are padded
     expected = peer(input_ids=source, attention_mask=source.ne(1), decoder_input_ids=target).logits
@@ -144,6 +145,8 @@ def test_what_fairseq_cannot_hold_is_refused(
 def test_existing_files_stay_unless_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "model.pt"
     out.write_text("precious")
-    assert convert(folder, out) == 2 and "exists; name another file" in capsys.readouterr().err
+    assert convert(folder, out) == 2
+    assert "exists; name another file" in capsys.readouterr().err
     assert out.read_text() == "precious"
-    assert convert(folder, out, "--overwrite") == 0 and len(torch.load(out)["model"]) > 50
+    assert convert(folder, out, "--overwrite") == 0
+    assert len(torch.load(out)["model"]) > 50

@@ -58,7 +58,8 @@ def test_labels_from_a_package(
     task = f"--task document_classification --segment-by marker --disable-validation --save-dir {tmp_path}/save"
     words = [f"{tmp_path}/data/bin", *start, *TRAIN.split(), *task.split()]
     log = warm.run([*FAIRSEQ_TRAIN, *words], tmp_path, tmp_path / "log")
-    assert "started from RoBERTa: both kinds of layer i from its layer i" in log and "done training" in log
+    assert "started from RoBERTa: both kinds of layer i from its layer i" in log
+    assert "done training" in log
 
 
 def prepared(bert: Path, folder: Path, key: str, *flags: str) -> Path:
@@ -98,7 +99,8 @@ def test_labels(
         assert hat("predict", checkpoint, data, "--out", out, *common, "--precision", name) == 0
         rows[name] = read_lines(out)
     assert hat("export", checkpoint, "--data", data / "bin", "--out", tmp_path / "P") == 0
-    assert (tmp_path / "P" / MANIFEST).is_file() and (tmp_path / "P/bin/bpe.json").is_file()
+    assert (tmp_path / "P" / MANIFEST).is_file()
+    assert (tmp_path / "P/bin/bpe.json").is_file()
     assert hat("predict", tmp_path / "P", tmp_path / "raw/test.jsonl", "--out", tmp_path / "p.jsonl", *common) == 0
     for row, half, packed in zip(rows["fp32"], rows[PRECISIONS[-1]], read_lines(tmp_path / "p.jsonl"), strict=True):
         assert row["probabilities"] == pytest.approx(packed["probabilities"], abs=1e-5)
@@ -150,7 +152,8 @@ def test_another_vocabulary(
     words = [f"{data}/bin", *start, *TRAIN.split(), *task.split(), "--save-dir", str(tmp_path / "save")]
     done = warm.completed([*FAIRSEQ_TRAIN, *words], tmp_path, check=False)
     error = done.stderr.splitlines()[-1]
-    assert done.returncode and "the checkpoint was trained with another dictionary" in error, error
+    assert done.returncode, error
+    assert "the checkpoint was trained with another dictionary" in error, error
     assert not [*(tmp_path / "save").glob("*.pt")]
 
 
@@ -162,7 +165,8 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
     task = "--task document_to_text --criterion chunked_label_smoothed_cross_entropy --max-target-positions 30"
     words = [*start, *TRAIN.replace("1e-3", "0").split(), "--disable-validation", *task.split(), "--save-dir"]
     printed = warm.run([*FAIRSEQ_TRAIN, f"{data}/bin", *words, str(tmp_path / "save")], tmp_path, tmp_path / "log")
-    assert start[-2] == "--encoder-from" and "the encoder is started from RoBERTa; newly initialised" in printed
+    assert start[-2] == "--encoder-from"
+    assert "the encoder is started from RoBERTa; newly initialised" in printed
     checkpoint = tmp_path / "save/checkpoint_last.pt"
     state = torch.load(checkpoint, weights_only=False)["model"]
     for name, tensor in torch.load(bert / "model.pt", weights_only=True)["model"].items():
@@ -181,7 +185,8 @@ def test_texts(bert: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.Capt
     ):
         words = [f"{data}/bin", *without, *map(str, flags), *TRAIN.split(), *task.split(), "--save-dir", *other]
         done = warm.completed([*FAIRSEQ_TRAIN, *words], tmp_path, check=False)
-        assert done.returncode and problem in done.stderr.splitlines()[-1]
+        assert done.returncode
+        assert problem in done.stderr.splitlines()[-1]
         assert not [*Path(*other).glob("*.pt")]
     for name in PRECISIONS:
         words = ["generate", tmp_path / "P", tmp_path / "raw/test.jsonl", "--device", "cpu"]

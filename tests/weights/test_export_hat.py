@@ -109,7 +109,8 @@ def test_texts_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, t
         assert float(score) == pytest.approx(float(hypothesis["score"]), abs=1e-4)
         text = summarizer.pipeline.decode(task.target_dictionary.string(hypothesis["tokens"]))
         assert tokenizer.decode(row) == text
-    assert len({*lengths}) > 2 and min(lengths) <= GENERATION["max_len_b"]  # ended by itself
+    assert len({*lengths}) > 2
+    assert min(lengths) <= GENERATION["max_len_b"]  # ended by itself
 
 
 SUMMARIZE = """
@@ -147,7 +148,8 @@ def test_the_import_loads_a_folder_whose_code_does_not_run(exported: Path, texts
     code = SUMMARIZE.replace("import json", "import hat_fairseq.hf, json").replace(", trust_remote_code=True", "")
     assert "trust" not in code
     written = run_command(sys.executable, "-c", code, folder, json.dumps([turns(text) for text in texts[:2]])).stdout
-    assert len(summaries := json.loads(written)) == 2 and all(map(str.strip, summaries))
+    assert len(summaries := json.loads(written)) == 2
+    assert all(map(str.strip, summaries))
 
 
 def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:
@@ -168,7 +170,8 @@ def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Pat
     again = tmp_path / "again"
     assert cli.main(["export", str(saved), "--out", str(again)]) == 0
     first, second = read_weights(exported), read_weights(again)
-    assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 @pytest.mark.parametrize("model", ["roles"], indirect=True)
@@ -191,7 +194,8 @@ def test_options_of_generation(model: Path, ami: Path, tmp_path: Path, capsys: p
     ):
         assert export(model, tmp_path / "no", ami / BIN, *flags) == 2
         assert words in capsys.readouterr().err
-    assert export(model, out, ami / BIN) == 2 and "exists" in capsys.readouterr().err
+    assert export(model, out, ami / BIN) == 2
+    assert "exists" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out"]
 
 
@@ -201,7 +205,8 @@ def test_options_that_only_transformers_has_are_named(tmp_path: Path, caplog: py
     assert hat("export", "demo", "--out", tmp_path / "P", "--min-len", 1, "--max-len-b", 9) == 0
     (source := tmp_path / "in.txt").write_text("PM: So we begin .\nID: Yes .\nPM: Good .\nID: Fine .\n")
     words = ["generate", tmp_path / "P", source, "--device", "cpu", "--overwrite", "--out", tmp_path / "out.jsonl"]
-    assert hat(*words) == 0 and "transformers" not in caplog.text
+    assert hat(*words) == 0
+    assert "transformers" not in caplog.text
     usual = read_lines(tmp_path / "out.jsonl")
     config = json.loads((tmp_path / "P/generation_config.json").read_text())
     config |= {"do_sample": True, "top_k": 3, "repetition_penalty": 1.3, "num_beam_groups": 1}
@@ -224,7 +229,8 @@ def test_options_of_transformers_that_change_texts() -> None:
         ({"min_new_tokens": 7, "min_length": 30, "max_new_tokens": 12}, {"min_len": 7, "max_len_b": 11}),
         ({"min_length": 8, "max_length": 42}, {"min_len": 7, "max_len_b": 40}),
     ):
-        assert of_transformers(values) == options and without_effect(values | NEEDED) == []
+        assert of_transformers(values) == options
+        assert without_effect(values | NEEDED) == []
     changed = {
         "early_stopping": "never",
         "num_return_sequences": 2,
@@ -235,7 +241,8 @@ def test_options_of_transformers_that_change_texts() -> None:
     for name, value in changed.items():
         assert without_effect({**NEEDED, name: value, "num_beams": 4}) == [name]
     assert without_effect({"num_beams": 4}) == [f"a missing {name}" for name in NEEDED]
-    assert without_effect({"num_beams": 1}) == ["a missing forced_eos_token_id"] and without_effect({}) == []
+    assert without_effect({"num_beams": 1}) == ["a missing forced_eos_token_id"]
+    assert without_effect({}) == []
     same = {
         "forced_eos_token_id": 2,
         "early_stopping": False,

@@ -35,10 +35,7 @@ MODELS = {  # of documents; tests/hf compares the other attentions
     "ernie-own": SPARSE + "--representative-weights separate --representative-update residual --document-pooling min "
     "--representative-positions sequence --max-positions 240 --encoder-normalize-before",
 }
-WORDS = {
-    "words-ernie": SPARSE + "--untie-weights-roberta",
-    "words-roberta": TINY + "--no-hierarchy",
-}
+WORDS = {"words-ernie": SPARSE + "--untie-weights-roberta", "words-roberta": TINY + "--no-hierarchy"}
 HEAD = "sentence_classification_head"
 HEADS: dict[str, Any] = {  # of the kinds of `fine_tuned`
     "segments": {HEAD: {"level": "segment", "classes": 4, "inner_dim": 64, "labels": ["ID", "ME", "PM", "UI"]}},
@@ -125,7 +122,8 @@ def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path
     for loaded in (auto, transformers.AutoTokenizer):  # saved by transformers, as after a training
         loaded.from_pretrained(out, trust_remote_code=True).save_pretrained(saved)
     before, after = torch.load(checkpoint, weights_only=True)["model"], ModelFolder.open(saved).tensors()
-    assert before.keys() == after.keys() and all(torch.equal(before[n], after[n]) for n in before)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[n], after[n]) for n in before)
     files = {path.relative_to(saved / "bin") for path in (saved / "bin").rglob("*") if path.is_file()}
     assert all((data / path).read_bytes() == (saved / "bin" / path).read_bytes() for path in files)
     Trained.load(saved, saved / "bin")
@@ -155,9 +153,11 @@ def test_other_options_are_refused(
         (["--data", str(data), "--lenpen", "2"], "--lenpen is for models that write texts"),
         ([], "is no folder of a model: give --data"),
     ):
-        assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
+        assert cli.main([*words, *flags]) == 2
+        assert message in capsys.readouterr().err
     words[1] += os.pathsep + words[1]
-    assert cli.main(words) == 2 and "hat export writes one model" in capsys.readouterr().err
+    assert cli.main(words) == 2
+    assert "hat export writes one model" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -169,11 +169,13 @@ def test_every_head_is_exported(kind: str, tmp_path: Path, fine_tuned: Any) -> N
     assert cli.main([*map(str, words)]) == 0
     config, before = json.loads((out / "config.json").read_text()), torch.load(tuned.checkpoint, weights_only=True)
     assert config["architectures"] == [NAMED[kind]]
-    assert config["network"] == before["cfg"]["model"]._name.removesuffix("_tiny") and config["heads"] == HEADS[kind]
+    assert config["network"] == before["cfg"]["model"]._name.removesuffix("_tiny")
+    assert config["heads"] == HEADS[kind]
     tensors = {name: t for name, t in before["model"].items() if not name.endswith("_fingerprint")}
     assert read_weights(out).keys() <= tensors.keys()
     after = ModelFolder.open(out).tensors()
-    assert before["model"].keys() == after.keys() and all(torch.equal(t, after[n]) for n, t in before["model"].items())
+    assert before["model"].keys() == after.keys()
+    assert all(torch.equal(t, after[n]) for n, t in before["model"].items())
     tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
     records = [json.loads(line) for line in (tuned.raw / "test.jsonl").read_text().splitlines()]
     assert len(tokenizer(records, return_overflowing_tokens=True)["input_ids"]) >= len(records)
@@ -239,7 +241,8 @@ def test_labels_are_those_that_transformers_saved(kind: str, tmp_path: Path, fin
             words = ["--path", tmp_path / "other", "--valid-subset", "test", "--batch-size", "2", "--cpu"]
             words += ["--user-dir", Path(hat_fairseq.__file__).parent]
             wrong = run_command("fairseq-validate", tuned.data / "bin", *words, check=False)
-            assert wrong.returncode and "other labels in the checkpoint, or in another order" in wrong.stderr
+            assert wrong.returncode
+            assert "other labels in the checkpoint, or in another order" in wrong.stderr
         if number == 0:  # whose classes have other names than those of the folder that it was made of
             with pytest.raises(ValueError, match="has other labels than"):
                 hat_fairseq.load(f"{folder}:{out}", device="cpu")

@@ -38,7 +38,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @needs_minilm
 def test_it_is_assembled_once_and_taken_apart_to_the_same_files(cache: Path, tmp_path: Path) -> None:
     folder = meeting.assembled()
-    assert folder == meeting.assembled() and folder.parent == cache / "hat_fairseq"
+    assert folder == meeting.assembled()
+    assert folder.parent == cache / "hat_fairseq"
     take_apart = runpy.run_path(str(REPOSITORY / ".ci/take_meeting_apart.py"))["take_apart"]
     take_apart(folder, tmp_path / "apart")
     for path in sorted(each for each in meeting.FOLDER.rglob("*") if each.is_file()):
@@ -73,7 +74,8 @@ def test_several_commands_at_once_assemble_it_once_and_an_emptied_folder_is_made
     ):
         for path in removed:
             path.unlink()
-        assert meeting.assembled() == folder and files_below(folder) == files
+        assert meeting.assembled() == folder
+        assert files_below(folder) == files
         check_files(folder)
 
 
@@ -99,7 +101,8 @@ def test_it_finds_what_answers(cache: Path, tmp_path: Path) -> None:
     question, out = "How much money can be spent?", tmp_path / "out.jsonl"
     assert hat("ask", tmp_path / "meeting.txt", question, "--out", out) == 0
     (line,) = read_lines(out)
-    assert line["answered"] is asked.answered and line["threshold"] == pytest.approx(asked.threshold, abs=0.02)  # bf16
+    assert line["answered"] is asked.answered
+    assert line["threshold"] == pytest.approx(asked.threshold, abs=0.02)  # bf16
 
 
 @pytest.mark.slow

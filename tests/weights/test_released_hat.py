@@ -89,7 +89,8 @@ def test_the_printed_line_gives_the_numbers_of_the_reference(
     for dropped, same in (("--attend-segment-padding", True), ("", False)):
         logits = pasted(printed, dropped)(TOKENS, **head)[0][real]
         assert (largest_difference(logits, expected) < 1e-5) == same
-    assert import_release(tmp_path / "hf", tmp_path / "model.pt") == 2 and "exists" in capsys.readouterr().err
+    assert import_release(tmp_path / "hf", tmp_path / "model.pt") == 2
+    assert "exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -135,20 +136,20 @@ def test_labels_are_in_the_order_of_data_that_have_them(tmp_path: Path, capsys: 
             assert model[f"classification_heads.{HEAD}.labels_fingerprint"].tolist() == expected
             assert f"labels: {', '.join(map(repr, sorted(labels.values())))}; with other labels" in printed
         else:
-            assert "config.json does not name the labels" in printed and not any("fingerprint" in key for key in model)
+            assert "config.json does not name the labels" in printed
+            assert not any("fingerprint" in key for key in model)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"problem_type": "multi_label_classification"}, {"problem_type": "regression"}],
-)
+@pytest.mark.parametrize("settings", [{"problem_type": "multi_label_classification"}, {"problem_type": "regression"}])
 def test_a_head_for_a_task_that_does_not_exist_is_left_out(
     settings: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = release(tmp_path / "hf", "SequenceClassification[pooling=attentive]", **settings)
     assert import_release(folder, tmp_path / "model.pt") == 0
     printed = capsys.readouterr().out
-    assert "skipped the classification head" in printed and "--task" not in printed and "--pooling" not in printed
+    assert "skipped the classification head" in printed
+    assert "--task" not in printed
+    assert "--pooling" not in printed
     assert not any(HEAD in name for name in torch.load(tmp_path / "model.pt", weights_only=True)["model"])
 
 

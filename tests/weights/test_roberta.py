@@ -144,7 +144,8 @@ def test_the_vocabulary(copy: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 
     out = tmp_path / "new/model.pt"
     write([*TOKENIZER, "<mask>"])
-    assert convert(copy, out) == 2 and "merges.txt is missing" in capsys.readouterr().err
+    assert convert(copy, out) == 2
+    assert "merges.txt is missing" in capsys.readouterr().err
     (copy / "merges.txt").write_text("#version: 0.2\na b\nab c\n")
     for tokens, words in (
         ([*reversed(TOKENIZER), "<mask>"], "vocab.json starts with ['madeupword0049'"),
@@ -152,9 +153,12 @@ def test_the_vocabulary(copy: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         (TOKENIZER, "vocab.json has 60 entries, the embedding has 61 rows"),
     ):
         write(tokens)
-        assert convert(copy, out) == 2 and words in capsys.readouterr().err and not out.parent.exists()
+        assert convert(copy, out) == 2
+        assert words in capsys.readouterr().err
+        assert not out.parent.exists()
     write([*TOKENIZER, "<mask>"])
     assert convert(copy, out) == 0
     lines = (out.parent / "dict.txt").read_text().splitlines()
     # bytes: "!" is 0, "a" is 64; merges follow from 256; <mask> is added by the tasks
-    assert lines[:6] == ["257 1", "256 1", "64 1", "65 1", "66 1", "0 1"] and len(lines) == ROWS - 5
+    assert lines[:6] == ["257 1", "256 1", "64 1", "65 1", "66 1", "0 1"]
+    assert len(lines) == ROWS - 5
