@@ -177,7 +177,7 @@ OF_TRANSLATIONS = (
     ("scoring.md", "BLEU of documents"),
     ("scoring.md", "Two systems"),
 )
-OF_VECTORS = (("vectors.md", "Vectors for search"), ("ask.md", "Ask a transcript"), ("README.md", "Ask a meeting"))
+OF_VECTORS = (("vectors.md", "Vectors for search"), ("ask.md", "Ask a transcript"))
 # Sections that the tests above run, and those of test_tutorials, test_readme and test_translation.
 ELSEWHERE = {
     ("README.md", "With fairseq's own commands"),
@@ -204,7 +204,6 @@ NOT_RUN = {  # the beginning of a command, or a part of it -> why no test of pag
     "--like rouge-1.5.5": "needs perl and its modules; tests/scoring/test_perl.py",
     "-hf": "needs the weights of Hugging Face; tests/weights",
     "hierarchical-transformer-base-4096": "needs the released weights; tests/weights",
-    "README.md: hat import ModernBERT": "needs its weights; `test_labels_of_long_documents_from_modernbert`",
     "hat preprocess questions --kind qa": "needs a sentencepiece model; tests/data",
     "hat train data-bin/imdb": "needs IMDB; tests/criterions",
     "python benchmarks/longdoc.py": "needs an attention of yours; tests/test_longdoc.py",
