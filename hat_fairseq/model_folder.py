@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -250,22 +250,24 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     check_lfs(path)
     try:
         return load_file(path)
-    except SafetensorError as error:
+    except (SafetensorError, LookupError, RuntimeError, TypeError) as error:  # also of types that torch lacks
         raise ValueError(f"{path} is not a complete safetensors file: {error}; copy it again") from error
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Reads `model.safetensors`, also in shards; ValueError for a file or a tensor that is missing or damaged."""
-    if not (index := folder / SHARDS).is_file() or (folder / WEIGHTS).is_file():
-        if not (folder / WEIGHTS).is_file():
-            raise ValueError(f"{folder / WEIGHTS} is missing; copy the folder again")
-        return read_tensors(folder / WEIGHTS)
+def read_weights(
+    folder: Path, file: str = WEIGHTS, read: Callable[[Path], dict[str, Tensor]] = read_tensors
+) -> dict[str, Tensor]:
+    """Reads `file`, also in shards; ValueError for a file or a tensor that is missing or damaged."""
+    if not (index := folder / f"{file}.index.json").is_file() or (folder / file).is_file():
+        if not (folder / file).is_file():
+            raise ValueError(f"{folder / file} is missing; copy the folder again")
+        return read(folder / file)
     names = Fields.read(index).get("weight_map", dict)
     weights: dict[str, Tensor] = {}
     for name in sorted({*map(str, names.values())}):
         if Path(name).name != name or not (path := index.parent / name).is_file():
             raise ValueError(f"{index} names the file {name!r:.80}, which is not beside it; fetch all shards")
-        weights |= read_tensors(path)
+        weights |= read(path)
     if missing := sorted(names.keys() - weights.keys()):
         raise ValueError(f"{index}: {len(missing)} tensors are in none of its files: {', '.join(missing[:8])}")
     return weights

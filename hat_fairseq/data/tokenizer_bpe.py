@@ -15,13 +15,12 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Self
 
-from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Encoding, Tokenizer
 
 from hat_fairseq.data.bpe import MOST_WORDS, Bpe
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
-from hat_fairseq.data.files import Fields, read_lines
+from hat_fairseq.data.tokenizer_files import CONTINUES, TOKENIZER, VOCABULARY, read_files, text_of
 
-TOKENIZER, VOCABULARY = "tokenizer.json", "vocab.txt"
 KIND, GPT2 = "tokenizer", "gpt2"  # tokens are entries, or as with fairseq their rows
 MASK = "<mask>"
 #: fairseq's special symbols, and the names of these entries in tokenizers. The first name counts that is a special
@@ -34,7 +33,6 @@ SPECIAL_NAMES = {
     MASK: ("[MASK]", MASK, "<|mask|>"),
 }
 SPACE = "\u2581"  # stands for a space in the entries of Unigram
-CONTINUES = "##"  # begins an entry of WordPiece that begins no word
 CASE, ACCENTS = "case", "accents"  # what a tokenizer may lose
 
 
@@ -53,14 +51,11 @@ class TokenizerBpe(Bpe):
     ):
         self.kind, self.files = kind, files
         self._word = lru_cache(MOST_WORDS)(self._whole)
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        tokenizer.encode_special_tokens = True  # `[SEP]` in a text is text
-        self._tokenizer, self._where = tokenizer, where
         entries = tokenizer.get_vocab(with_added_tokens=True)
         marked = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
         named = {symbol: list(filter(entries.__contains__, names)) for symbol, names in SPECIAL_NAMES.items()}
         special = {s: min(names, key=lambda name: name not in marked) for s, names in named.items() if names}
+        self._tokenizer, self._where = text_of(tokenizer, {*special.values()}), where
         rest = sorted((row, entry) for entry, row in entries.items() if entry not in special.values())
         self._symbols = {row: str(row) if kind == GPT2 else symbol_of(entry, row) for row, entry in rest}
         self._entries = {self._symbols[row]: entry for row, entry in rest}
@@ -79,15 +74,14 @@ class TokenizerBpe(Bpe):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Reads a `tokenizer.json` or a `vocab.txt`; ValueError for any other file."""
+        """Reads a `tokenizer.json` or a `vocab.txt`, and what is beside it; ValueError for any other file."""
         path = Path(path)
-        if path.name == VOCABULARY:
-            return cls(word_piece(path), path)
         try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library has no class of its own for this
+            return cls(read_files(path), path)
+        except (ValueError, OSError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the library has no class of its own, and its panics are no Exception
             raise ValueError(f"{path} is no tokenizer that the installed tokenizers can read: {error}") from error
-        return cls(tokenizer, path)
 
     def save(self, *paths: str | Path) -> None:
         """Writes what `load` reads, or copies of the files."""
@@ -215,31 +209,6 @@ def extents_of(offsets: Iterable[tuple[int, int]], text: str) -> list[tuple[int,
     if extents and letters[covered] < letters[-1]:
         extents[-1] = extents[-1][0], letters[-1]
     return extents
-
-
-def word_piece(path: Path) -> Tokenizer:
-    """Builds BERT's tokenizer for the entries in a `vocab.txt`; ValueError without `[UNK]`.
-
-    `do_lower_case` is that of `tokenizer_config.json` beside it, else it follows from the entries: with capital letters
-    in them, the text keeps its own.
-    """
-    entries = {line.rstrip("\r"): number - 1 for number, line in read_lines(path)}
-    (unknown, *_), marks = SPECIAL_NAMES["<unk>"], {name for names in SPECIAL_NAMES.values() for name in names}
-    if unknown not in entries:
-        raise ValueError(f"{path} has no {unknown}: it is no vocabulary of BERT")
-    lower = not any(letter.isupper() for entry in entries if entry not in marks for letter in entry)
-    settings = path.with_name("tokenizer_config.json")
-    options = Fields.read(settings, optional=True).record
-    lower = bool(options.get("do_lower_case", lower))
-    tokenizer = Tokenizer(models.WordPiece(vocab=entries, unk_token=unknown, continuing_subword_prefix=CONTINUES))
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        lowercase=lower,
-        strip_accents=options.get("strip_accents"),
-        handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUES)
-    return tokenizer
 
 
 def find_tokenizer(

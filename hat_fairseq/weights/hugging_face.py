@@ -25,7 +25,7 @@ from ..data.outputs import check_space
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from ..model_folder import SHARDS, WEIGHTS
 
-MASK = "<mask>"
+MASK, PICKLED = "<mask>", "pytorch_model.bin"
 # Settings with which the encoder is that of BART and RoBERTa.
 PLAIN = {
     "no_hierarchy": True,
@@ -65,27 +65,41 @@ def read_config(
 
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
-    """Reads `model.safetensors`, also in shards, else `pytorch_model.bin`.
+    """Reads `model.safetensors`, else `pytorch_model.bin`, also in shards.
 
     ValueError if it is damaged, or does not hold finite tensors only.
     """
-    pickled = directory / "pytorch_model.bin"
     if any((directory / name).is_file() for name in (WEIGHTS, SHARDS)):
         weights = model_folder.read_weights(directory)
-    elif pickled.is_file():
-        from ..fairseq_fixes.trust import named_failures  # not above: safetensors need no fairseq
-
-        with named_failures(str(pickled)):
-            weights = torch.load(pickled, map_location="cpu", weights_only=True)
+    elif any((directory / name).is_file() for name in (PICKLED, f"{PICKLED}.index.json")):
+        weights = model_folder.read_weights(directory, PICKLED, read_pickled)
     else:
-        raise ValueError(f"{directory} has neither {WEIGHTS} nor {pickled.name}")
-    if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
-        raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
-    if others := [name for name, tensor in weights.items() if tensor.is_quantized or tensor.layout != torch.strided]:
-        raise ValueError(f"{directory}: {others[0]} is quantised or sparse; save the weights as plain tensors")
+        raise ValueError(f"{directory} has neither {WEIGHTS} nor {PICKLED}")
+    if others := [name for name, tensor in weights.items() if not is_plain(tensor)]:
+        raise ValueError(f"{directory}: {others[0]} is no plain tensor (quantised, sparse, expanded); save it as one")
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
     return weights
+
+
+def read_pickled(path: Path) -> dict[str, Tensor]:
+    """Reads a dictionary of tensors; ValueError for a damaged file, or one that holds anything else."""
+    from ..fairseq_fixes.trust import named_failures  # not above: safetensors need no fairseq
+
+    with named_failures(str(path)):
+        weights = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
+        raise ValueError(f"{path} is refused: it does not hold a dictionary of tensors only")
+    return weights
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Tells whether a tensor has all of its numbers in the file, each in 16 bits or more, in few dimensions."""
+    if tensor.is_quantized or tensor.layout != torch.strided or tensor.dim() > 8:
+        return False
+    return tensor.nbytes <= tensor.untyped_storage().nbytes() and not (
+        tensor.is_floating_point() and tensor.itemsize < 2
+    )
 
 
 def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:

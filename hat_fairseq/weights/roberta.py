@@ -129,7 +129,7 @@ class Learned:
             rows_of_tokenizer(named, config["vocab_size"], tokenizer, report)
         origin, table = named[POSITIONS]
         if self.has_types and (first := named.pop(types)[1][0]).any():
-            table = table + first
+            table = table.float() + first.float()  # as transformers adds weights of 16 bits in fp32
             report.append("the row of the first token type was added to every position")
         named[POSITIONS] = origin, torch.cat([table.new_zeros(UNUSED_POSITIONS - self.unused, width), table])
         return named

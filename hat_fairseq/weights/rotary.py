@@ -259,8 +259,8 @@ def rope(config: Settings, default: float, kind: str | None = None) -> tuple[flo
     parameters = config.get("rope_parameters") or {}
     if not isinstance(parameters, Mapping):
         raise ValueError(f"rope_parameters is {parameters!r:.80}: it must be an object")
-    if kind is not None and isinstance(parameters.get(kind), Mapping):
-        parameters = parameters[kind]
+    if kind is not None and any(isinstance(each, Mapping) for each in parameters.values()):
+        parameters = parameters.get(kind) or {}
     scaling = config.get("rope_scaling") or parameters
     for stated in (parameters, scaling):
         if unknown := [key for key in stated if key not in OF_ROPE and stated[key] != UNSCALED.get(key)]:
@@ -272,12 +272,14 @@ def rope(config: Settings, default: float, kind: str | None = None) -> tuple[flo
     factor = float(scaling.get("factor") or 1.0)
     if how == "default":
         return float(base), 1.0
-    if how == "linear":
+    if how == "linear" and factor >= 1:
         return float(base), factor
     if how == "ntk" and scaling.get("mixed_b") is None:  # of GTE's own code: base and positions are both stretched
         size = config["hidden_size"] // config["num_attention_heads"]
         return float(base) * factor, factor ** (2 / size)
-    raise ValueError(f"rotary positions of type {how!r:.80}: only default, linear and ntk can be converted")
+    raise ValueError(
+        f"rotary positions of type {how!r:.80}, factor {factor}: only default, linear from 1 on, and ntk can be read"
+    )
 
 
 OF_ROPE = ("rope_type", "type", "rope_theta", "factor")
@@ -338,7 +340,7 @@ def modernbert(config: Settings) -> Settings:
     kinds = config.get("layer_types")
     kinds = kinds or ["sliding_attention" if layer % every else "full_attention" for layer in range(number)]
     full = rope(config, config.get("global_rope_theta") or 160000.0, "full_attention")
-    near = rope(config, config.get("local_rope_theta") or full[0], "sliding_attention")
+    near = rope(config, config.get("local_rope_theta", 10000.0) or full[0], "sliding_attention")
     bases = {"full_attention": full, "sliding_attention": near}
     return sizes_of(config, "norm_eps") | {
         "activation_fn": activation(config, "hidden_activation", {"gelu": "geglu", "silu": "swiglu"}),

@@ -60,9 +60,7 @@ def loaded(folders: dict[str, Path]) -> dict[str, tuple[TokenizerBpe, Any]]:
     pairs = {}
     for name, folder in folders.items():
         files = [path for path in (folder / "tokenizer.json", folder / "vocab.txt") if path.is_file()]
-        peer: Any = transformers.BertTokenizer if name == "vocab.txt" else transformers.AutoTokenizer
-        options = {"do_lower_case": False} if name == "vocab.txt" else {}
-        pairs[name] = TokenizerBpe.load(files[0]), peer.from_pretrained(folder, **options)
+        pairs[name] = TokenizerBpe.load(files[0]), transformers.AutoTokenizer.from_pretrained(folder)
     return pairs
 
 
@@ -266,7 +264,7 @@ def test_folders_that_cannot_be_used(
     here = ("--bpe-dir", str(folder))
     refused("has no tokenizer.json and no vocab.txt", *here)
     (folder / "vocab.txt").write_text("a\nb\n")
-    refused("vocab.txt has no [UNK]: it is no vocabulary of BERT", *here)
+    refused("vocab.txt has no entry for unknown words, so they would be lost", *here)
     record = json.loads((folders["uncased WordPiece"] / "tokenizer.json").read_text())
     for change in ({"normalizer": {"type": "Martian"}}, {"model": {"type": "WordPiece"}}):
         (folder / "tokenizer.json").write_text(json.dumps(record | change))

@@ -110,4 +110,6 @@ def write_vocabulary(folder: Path, lowercase: bool) -> Path:
     entries = word_piece(lowercase).get_vocab()
     lines = "".join(f"{entry}\n" for entry in sorted(entries, key=entries.__getitem__))
     (folder / "vocab.txt").write_text(lines, encoding="utf-8")
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": lowercase}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder

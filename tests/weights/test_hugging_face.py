@@ -64,7 +64,7 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"{pickled}: not a complete checkpoint"):
         read_weights(tmp_path)
     torch.save({"a": torch.eye(2).to_sparse()}, pickled)
-    with pytest.raises(ValueError, match="a is quantised or sparse"):
+    with pytest.raises(ValueError, match="a is no plain tensor"):
         read_weights(tmp_path)
     for content in ([torch.zeros(2)], {"model": TENSORS}):
         torch.save(content, pickled)
