@@ -22,6 +22,7 @@ from .data.pipeline import FILE_NAME, TextPipeline
 from .fairseq_commands import require_fairseq
 from .model_folder import CARD, ModelFolder, is_model_folder
 from .weights.read_card import Card
+from .weights.vector_settings import VectorSettings
 
 MANIFEST = "manifest.json"
 DTYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}  # of weights; fingerprints are whole numbers
@@ -103,6 +104,8 @@ def info(name: str) -> Facts:
 def folder_facts(path: Path) -> Facts:
     """Returns what the folder of a model says; its tensors are not read."""
     folder = ModelFolder.open(path)
+    if folder.description is None and not folder.origin.record:
+        return encoder_facts(path)
     task, model = (folder.origin.record.get("cfg", {}).get(name, {}) for name in ("task", "model"))
     described, sizes = folder.description or {}, Counter[str]()
     for file in sorted(path.glob("*.safetensors")):
@@ -120,9 +123,23 @@ def folder_facts(path: Path) -> Facts:
         "updates": folder.origin.record.get("updates"),
         **of_bin(folder.data, limits),
         "trained on": card.facts.get("trained on"),
+        "compared": VectorSettings.read(path).compared,
         "licence": card.fields.get("license"),
         "files": files_of(path),
     }
+
+
+def encoder_facts(path: Path) -> Facts:
+    """Returns what `hat import` would do with a folder of the Hugging Face Hub."""
+    require_fairseq("hat info of a folder for hat import")
+    from .weights.command import examined
+
+    facts = {"what": "folder for hat import", "path": str(path)}
+    try:
+        family, compared = examined(path)
+    except ValueError as error:
+        return facts | {"refused": str(error)}
+    return facts | {"read as": family, "compared": "; ".join(compared)}
 
 
 def checkpoint_facts(path: Path) -> Facts:
@@ -156,6 +173,7 @@ def checkpoint_facts(path: Path) -> Facts:
         "updates": (state.get("optimizer_history") or [{}])[-1].get("num_updates"),
         **(of_bin(bin_directory, {name: task[name] for name in names if task.get(name)}) if bin_directory else {}),
         "trained on": str(data) if data.name else None,
+        "compared": (state.get("extra_state") or {}).get("compared"),
         "files": {path.name: path.stat().st_size},
     }
 

@@ -25,10 +25,15 @@ def read_gpt2(encoder_json: str | Path, vocab_bpe: str | Path) -> TokenizerBpe:
     vocabulary = json.loads(Path(encoder_json).read_text(encoding="utf-8"))
     # The first line is no merge: fairseq leaves it out, whatever it says.
     merges = [_merge(vocab_bpe, number, line) for number, line in read_lines(vocab_bpe) if number > 1 and line]
+    return gpt2_bpe(vocabulary, merges, (Path(encoder_json), Path(vocab_bpe)))
+
+
+def gpt2_bpe(vocabulary: dict[str, int], merges: list[tuple[str, str]], files: tuple[Path, ...] = ()) -> TokenizerBpe:
+    """Builds the BPE of these ids and merges; `files`: where they are from."""
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
-    return TokenizerBpe(tokenizer, encoder_json, GPT2, (Path(encoder_json), Path(vocab_bpe)))
+    return TokenizerBpe(tokenizer, next(iter(files), "vocab.bpe"), GPT2, files)
 
 
 def find_gpt2_files(directory: str | Path | None = None) -> Path:

@@ -44,6 +44,7 @@ class TokenizerBpe(Bpe):
             without `<mask>`, which tasks add as the last one.
         rows: the row of the model for each special symbol, each of `symbols`, and `<mask>` if the tokenizer has one;
             None for a special symbol that it has not.
+        control: the names of these entries, which are text in a text.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class TokenizerBpe(Bpe):
         marked = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
         named = {symbol: list(filter(entries.__contains__, names)) for symbol, names in SPECIAL_NAMES.items()}
         special = {s: min(names, key=lambda name: name not in marked) for s, names in named.items() if names}
-        self._tokenizer, self._where = text_of(tokenizer, {*special.values()}), where
+        self.control = {*special.values()}
+        self._tokenizer, self._where = text_of(tokenizer, self.control), where
         rest = sorted((row, entry) for entry, row in entries.items() if entry not in special.values())
         self._symbols = {row: str(row) if kind == GPT2 else symbol_of(entry, row) for row, entry in rest}
         self._entries = {self._symbols[row]: entry for row, entry in rest}
@@ -149,8 +151,9 @@ class TokenizerBpe(Bpe):
         return word if fits else SPECIAL[UNKNOWN]
 
     def _check(self) -> None:
-        """Raises ValueError for a tokenizer that loses unknown characters without a trace."""
+        """Raises ValueError for a tokenizer that loses unknown characters without a trace; others may panic."""
         try:
+            self._encode("a" * 64 + "!")  # panics with an expression such as (a+)+$
             lost = not self._encode("\U00012000").ids  # a letter of Akkadian
         except Exception:
             lost = True

@@ -31,7 +31,7 @@ def read_files(path: Path) -> Tokenizer:
         tokenizer = Tokenizer(models.WordPiece(entries, unk_token=_name(settings | named, "unk")))
     else:
         tokenizer = Tokenizer.from_file(str(path))
-    if path.name == VOCABULARY or (isinstance(tokenizer.model, models.WordPiece) and _is_of_bert(path, settings)):
+    if _is_of_bert(path, settings) and isinstance(tokenizer.model, models.WordPiece):
         _make_bert(tokenizer, settings | named)
     tokenizer.add_tokens(list(_further(tokenizer, path, settings, named)))
     return tokenizer
@@ -51,9 +51,12 @@ def text_of(tokenizer: Tokenizer, control: Collection[str]) -> Tokenizer:
 
 
 def _is_of_bert(path: Path, settings: Mapping[str, Any]) -> bool:
-    """Tells whether transformers reads it with BERT's class, whose settings win."""
-    if stated := settings.get("tokenizer_class"):
-        return str(stated).removesuffix("Fast").removesuffix("Tokenizer") in OF_BERT
+    """Tells whether transformers reads it with BERT's class, whose settings win; ValueError for words of another."""
+    stated = str(settings.get("tokenizer_class") or "").removesuffix("Fast").removesuffix("Tokenizer")
+    if path.name == VOCABULARY and stated not in ("", *OF_BERT):
+        raise ValueError(f"{path}: its tokenizer_class is {stated}Tokenizer, whose words no {TOKENIZER} here makes")
+    if stated or path.name == VOCABULARY:
+        return stated in ("", *OF_BERT)
     return _beside(path, "config.json").get("model_type") in MODELS_OF_BERT
 
 

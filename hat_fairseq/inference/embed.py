@@ -14,6 +14,7 @@ import argparse
 import base64
 import sys
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property, partial
@@ -33,8 +34,8 @@ from ..data.long_input import cut, group_within
 from ..data.outputs import atomic_file
 from ..data.pipeline import TextPipeline
 from ..data.record import Record, Text, roles_of
-from ..data.sentences import Divided, Divider
-from ..data.text import BOS_TOKEN, normalise
+from ..data.sentences import Divided, Divider, Sentence
+from ..data.text import BOS_TOKEN, normalise, shown
 from ..modules.in_context import means_in_context, nearby_means
 from ..options import OptionError, check_effects, check_values, option, options_of, read_options
 from ..weights.vector_settings import DOCUMENT, QUERY, VectorSettings
@@ -294,9 +295,12 @@ class Embedder:
         text, settings, encoder = text_of(record), self.pipeline.settings, self.encoder
         self.pipeline.kind.check(record)
         split = settings.segments != "none" or settings.splitter != "given"
-        divided = Divider(settings, self.pipeline.counts).sentences(record, text, split)
+        counts = Counter[str]() if self.options.alone else self.pipeline.counts
+        divided = Divider(settings, counts).sentences(record, text, split)
         positions = kept_characters(text, settings.line_breaks if split else "space")
         places = places_of((sentence.text for sentence in divided.sentences), positions)
+        if self.options.alone:
+            divided = divided._replace(sentences=self.as_written(as_given(text)[slice(*each)] for each in places))
         self.pipeline.counts["roles_left_out"] += len(roles_of(getattr(record, "turns", None)) or ())
         units = [[(token, number) for token in tokens] for number, tokens in enumerate(self.units(divided))]
         apart = self.options.alone and self.options.of == "sentence"
@@ -323,6 +327,13 @@ class Embedder:
         if self.options.alone and self.pipeline.settings.segments == "sentences":
             return [unit for each in sentences for unit in self.encoder.units(divided._replace(sentences=[each]))]
         return self.encoder.units(divided._replace(sentences=[*sentences[:1], *divided.sentences[1:]]))
+
+    def as_written(self, texts: Iterable[str]) -> list[Sentence]:
+        """Returns texts with their own white space; where words are separated, with single spaces."""
+        if self.pipeline.settings.source_tokenizer != "none":
+            texts = (normalise(text, self.pipeline.counts) for text in texts)
+        texts = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
+        return Divider(self.pipeline.settings, self.pipeline.counts).words(texts, "source")
 
     def fitting(self, segments: list[Owned]) -> list[Owned]:
         """Returns as few rows of about the same length as the model takes; a longer segment is cut."""
@@ -373,10 +384,8 @@ class Embedder:
             shows: says how far it is.
         """
         limit = min(longest or self.loaded.longest, self.loaded.longest)
-        divider, counts = Divider(self.pipeline.settings, self.pipeline.counts), self.pipeline.counts
-        rows, vectors = [], [torch.zeros(0)] * len(texts)
-        for text in texts:
-            (sentence,) = divider.words([normalise(text, counts)], "source")
+        rows, vectors, counts = [], [torch.zeros(0)] * len(texts), self.pipeline.counts
+        for sentence in self.as_written(map(shown, texts)):
             divided = Divided([sentence._replace(words=self.options.prompt + sentence.words)])
             tokens = [BOS_TOKEN, *self.encoder.units(divided)[0]]
             counts.update(texts_truncated=len(tokens) >= limit, tokens_truncated=max(0, len(tokens) + 1 - limit))

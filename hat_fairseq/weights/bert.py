@@ -36,6 +36,7 @@ TABLE = Table(
     left_out={
         r"pooler\.": "the pooler, which fairseq's RoBERTa does not have",
         r"cls\.seq_relationship\.": "next-sentence prediction",
+        r"(classifier|qa_outputs)\.": "heads for other tasks",
     },
 )
 FLAT, SEGMENTS = (*roberta.FLAT, "hat_roberta_minilm"), (*roberta.SEGMENTS, "hierarchical_transformer_minilm")

@@ -18,6 +18,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from ..data.bpe import Bpe
 from ..data.dictionary import SPECIAL
 from ..data.files import check_lfs
 from ..data.outputs import atomic_file, check_output
@@ -27,7 +28,8 @@ from ..model_folder import BIN, bare_checkpoint
 from ..networks.families import parse_family
 from . import bert, minilm
 from .families import MINILM, RELEASES, Release, check_code, family_of, listing
-from .hugging_face import MASK, read_config, read_weights
+from .hugging_face import MASK, read_bpe, read_config, read_weights
+from .proof import UNCHECKED, prove_ids, prove_states
 from .rename import Converted, parse_flags
 from .untrained import write_untrained
 from .vector_settings import of_release
@@ -61,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "with --package: the maximum number of tokens of a document; beyond that of the weights, positions are "
     text += "copied and attention has windows (default, and at least: that of the weights)"
     parser.add_argument("--max-positions", type=int, metavar="N", help=text)
+    text = "do not compare the ids and states with those of the folder's own tokenizer and model"
+    parser.add_argument("--unchecked", action="store_true", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace the files of --out and --package")
 
 
@@ -76,6 +80,13 @@ class Folder:
     config: dict[str, Any]
     tokenizer: TokenizerBpe | None
     symbols: list[str] | None
+
+    @property
+    def bpe(self) -> Bpe | None:
+        """Returns what reads a text; None where the files do not say it."""
+        if self.tokenizer is not None or self.symbols is None:
+            return self.tokenizer
+        return SentencePieceBpe(self.path / MODEL) if self.release.vocabulary == MODEL else read_bpe(self.path)
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Self:
@@ -103,6 +114,15 @@ class Folder:
                 raise
             raise ValueError(f"{self.path}: {error}") from error
 
+    def compared(self, family: str, converted: Converted) -> list[str]:
+        """Compares it with the folder's own tokenizer and model; returns lines about it. ValueError if it differs."""
+        rows = self.tokenizer.rows if self.tokenizer is not None else range(self.config["vocab_size"])
+        rows = rows if family != "mbart" else [row for row in rows if row is not None]
+        bpe, lines = self.bpe, ["ids not compared: the folder has no vocabulary"]
+        if bpe is not None and self.symbols is not None:
+            lines = [prove_ids(self.path, bpe, self.symbols, rows, family != "mbart")]
+        return [*lines, prove_states(self.path, family, converted, rows)]
+
 
 def main(args: argparse.Namespace) -> int:
     if args.list:
@@ -116,16 +136,23 @@ def main(args: argparse.Namespace) -> int:
     for path in files_of(args.out, folder):
         check_output(path, args.overwrite, read)
     converted = folder.converted(args.segment_positions)
+    compared = [UNCHECKED] if args.unchecked else folder.compared(args.release, converted)
     if args.package is not None:
-        write_package(args, folder, converted)
+        write_package(args, folder, converted, "; ".join(compared))
     if args.out is not None:
-        write_files(args.out, converted.model, folder.symbols)
+        write_files(args.out, converted.model, folder.symbols, "; ".join(compared))
         if folder.tokenizer is not None:
             write_tokenizer(args.out.with_name(TOKENIZER), folder.tokenizer)
     print_starts(args, folder, converted)
-    for line in converted.report:
-        print(line)
+    print("\n".join([*converted.report, *compared]))
     return 0
+
+
+def examined(path: Path) -> tuple[str, list[str]]:
+    """Returns by which family a folder is read, and how it compares; ValueError for why it is refused."""
+    args = argparse.Namespace(release=family_of(path / CONFIG), directory=path, package=None)
+    folder = Folder.of(args)
+    return args.release, folder.compared(args.release, folder.converted(None))
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -196,11 +223,11 @@ def lacks_mask(symbols: list[str], size: int) -> bool:
     return MASK not in symbols and len(SPECIAL) + len(symbols) == size
 
 
-def write_package(args: argparse.Namespace, folder: Folder, converted: Converted) -> None:
+def write_package(args: argparse.Namespace, folder: Folder, converted: Converted, compared: str) -> None:
     """Writes the folder for `hat embed`, and prints its size and what its vectors are."""
-    flags, bpe = package_flags(converted, args.max_positions), folder.tokenizer or SentencePieceBpe(folder.path / MODEL)
-    assert folder.symbols is not None
-    vectors = of_release(folder.path, CASE in bpe.loses)
+    flags, bpe = package_flags(converted, args.max_positions), folder.bpe
+    assert folder.symbols is not None and bpe is not None
+    vectors = replace(of_release(folder.path, CASE in bpe.loses), compared=compared)
     size = write_untrained(args.package, converted.model, bpe, folder.symbols, flags, args.overwrite, vectors)
     print(f"wrote {args.package}: {size}")
     print(f"vectors: {vectors}")
@@ -249,11 +276,13 @@ def write_tokenizer(path: Path, tokenizer: TokenizerBpe) -> None:
     print(f"wrote {path}")
 
 
-def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:
+def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None, compared: str) -> None:
     """Writes a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
+    checkpoint = bare_checkpoint(model)
+    checkpoint["extra_state"]["compared"] = compared
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(out) as file:
-        torch.save(bare_checkpoint(model), file)
+        torch.save(checkpoint, file)
     print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
     if symbols is None:
         return

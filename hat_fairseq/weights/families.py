@@ -284,7 +284,14 @@ RELEASES = {
     ),
 }
 OWN_KEYS = {"encoder_layout", "max_sentences"}  # of a released hierarchical_transformer
-RELATIVE = "T5, DeBERTa and MPNet have relative biases, which no kernel here computes"
+RELATIVE = "it adds relative positions to the attention, which no kernel here does"
+REFUSED = {
+    **dict.fromkeys(("mpnet", "t5"), RELATIVE),
+    **dict.fromkeys(("deberta", "deberta-v2"), "its attention is to content and to relative positions apart"),
+    "albert": "its layers share one set of weights, and its embedding is narrower than they are",
+    "longformer": "it has projections of its own for global tokens; RoBERTa reads long documents here, too",
+    "big_bird": "its blocks that attend to everything and to random blocks are other ones than here",
+}
 
 
 def family_of(path: Path) -> str:
@@ -299,8 +306,8 @@ def family_of(path: Path) -> str:
         if stated in release.model_types:
             return name
     raise ValueError(
-        f"{path}: no family of hat import has the model_type {stated!r:.80}; known are {', '.join(RELEASES)} "
-        f"({RELATIVE})"
+        f"{path}: no family of hat import has the model_type {stated!r:.80}; "
+        f"{REFUSED.get(str(stated), 'known are ' + ', '.join(RELEASES))}"
     )
 
 

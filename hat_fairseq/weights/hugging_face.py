@@ -21,8 +21,10 @@ from torch import Tensor
 from .. import model_folder
 from ..data.dictionary import SPECIAL
 from ..data.files import Fields, read_lines
+from ..data.gpt2_bpe import gpt2_bpe
 from ..data.outputs import check_space
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
+from ..data.tokenizer_bpe import TokenizerBpe
 from ..model_folder import SHARDS, WEIGHTS
 
 MASK, PICKLED = "<mask>", "pytorch_model.bin"
@@ -116,9 +118,14 @@ def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def gpt2_ids(merges: Iterable[str]) -> dict[str, int]:
     """Numbers every token, from the lines of vocab.bpe (merges.txt): what encoder.json holds."""
-    pairs = [line for line in merges if line.strip() and not line.startswith("#version")]
-    tokens = sorted(ByteLevel.alphabet()) + [pair.replace(" ", "") for pair in pairs] + ["<|endoftext|>"]
+    pairs = [pair.replace(" ", "") for pair in pairs_of(merges)]
+    tokens = sorted(ByteLevel.alphabet()) + pairs + ["<|endoftext|>"]
     return {token: number for number, token in enumerate(tokens)}
+
+
+def pairs_of(merges: Iterable[str]) -> list[str]:
+    """Returns the lines that are merges."""
+    return [line for line in merges if line.strip() and not line.startswith("#version")]
 
 
 def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: str = "vocab.json") -> list[str]:
@@ -138,7 +145,17 @@ def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: st
 
 
 def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
-    """Returns the lines of dict.txt for the ids that these weights have; None without tokenizer files.
+    """Returns the lines of dict.txt for the ids that these weights have; None without tokenizer files."""
+    if (found := read_merges(directory)) is None:
+        return None
+    ids, merges, source = found
+    if len(ids) != vocab_size:
+        raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
+    return dictionary_symbols(ids, merges, source.name)
+
+
+def read_merges(directory: Path) -> tuple[dict[str, int], list[str], Path] | None:
+    """Returns the rows of entries, the merges, and their file; None without tokenizer files.
 
     Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead; else ValueError.
     """
@@ -158,9 +175,15 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
         raise ValueError(f"{missing} is missing: a byte-level BPE is vocab.json and merges.txt together")
     else:
         return None
-    if len(ids) != vocab_size:
-        raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
-    return dictionary_symbols(ids, merges, source.name)
+    return dict(ids), merges, source
+
+
+def read_bpe(directory: Path) -> TokenizerBpe | None:
+    """Returns GPT-2's BPE of a folder, whose tokens are the lines of dict.txt; None without tokenizer files."""
+    if (found := read_merges(directory)) is None:
+        return None
+    pairs = [line.split(" ") for line in pairs_of(found[1])]
+    return gpt2_bpe(gpt2_ids(found[1]), [(first, second) for first, second in pairs])
 
 
 def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:

@@ -37,7 +37,7 @@ def parse_flags(flags: Sequence[str]) -> Namespace:
     return options.parse_args_and_arch(options.get_training_parser(), ["", *flags])
 
 
-def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -> nn.Module:
+def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int, device: str = "meta") -> nn.Module:
     """Builds the model of fairseq-train's `flags`, with `rows` of embedding; ValueError if it cannot be built."""
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_MODEL_REGISTRY
@@ -53,7 +53,7 @@ def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -
         dictionary.add_symbol(str(number))
     task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary, role_dictionary=None)
     try:
-        with torch.device("meta"):
+        with torch.device(device):
             return ARCH_MODEL_REGISTRY[args.arch].build_model(args, task)
     except (ArithmeticError, AssertionError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"config.json: no model can be built with {shlex.join(flags)} ({error})") from error

@@ -68,7 +68,10 @@ LAYERS = {f"encoder.layer.{{}}.{other}": f"{ENCODER}layers.{{}}.{own}" for other
 TABLE = Table(
     EMBEDDINGS | LAYERS | OF_LM_HEAD,
     prefixes=("roberta.",),
-    left_out={r"pooler\.": "the pooler, which fairseq's RoBERTa does not have"},
+    left_out={
+        r"pooler\.": "the pooler, which fairseq's RoBERTa does not have",
+        r"(classifier|qa_outputs)\.": "heads for other tasks",
+    },
 )
 # Settings with which transformers' RoBERTa computes the same.
 SAME = PLAIN | {

@@ -39,6 +39,7 @@ class VectorSettings:
         prompts: texts that are put before others, by their names.
         default_prompt: the name of the one that a text gets that is neither query nor document.
         similarity: one of `SIMILARITIES`.
+        compared: what `hat import` has compared with the release.
     """
 
     pooling: str | None = None
@@ -47,6 +48,7 @@ class VectorSettings:
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
     similarity: str = SIMILARITIES[0]
+    compared: str = ""
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:

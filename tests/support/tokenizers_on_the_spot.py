@@ -76,8 +76,8 @@ OF_TODAY = {
 MAKERS = {
     "uncased WordPiece": lambda: word_piece(True),
     "cased WordPiece": lambda: word_piece(False),
-    "byte-level BPE": byte_level,
-    "Unigram": unigram,
+    "byte-level BPE": lambda: with_ends(byte_level(), "<s>", "</s>"),
+    "Unigram": lambda: with_ends(unigram(), "<s>", "</s>"),
 }
 
 
@@ -97,10 +97,11 @@ def write_tokenizer(folder: Path, name: str) -> Path:
 
 
 def write_modern(folder: Path, name: str) -> Tokenizer:
-    """Writes `tokenizer.json` alone, as `OF_TODAY` or `MAKERS` make it, and returns it."""
+    """Writes `tokenizer.json`, as `OF_TODAY` or `MAKERS` make it and transformers is to read it, and returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = (OF_TODAY | MAKERS)[name]()
     tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
     return tokenizer
 
 

@@ -252,7 +252,7 @@ def test_what_cannot_be_held_is_refused(peer: Any, copy: Path, capsys: pytest.Ca
     for name, tensor, words in (
         (lacking, None, "1 tensor is missing for this config.json: encoder.layer.1.output.dense.bias"),
         ("bert.embeddings.position_embeddings.weight", None, "embeddings.position_embeddings.weight is missing"),
-        ("classifier.weight", torch.zeros(1, 24), "classifier.weight; a head for another task is not converted"),
+        ("regressor.weight", torch.zeros(1, 24), "regressor.weight; a head for another task is not converted"),
     ):
         saved({name: tensor})
         refused({}, words)

@@ -1,0 +1,34 @@
+"""`docs/encoders.md`: each of 50 encoders is read and equal to transformers', or refused as the page says."""
+
+import re
+from pathlib import Path
+
+import fifty
+import pytest
+
+from hat_fairseq import cli
+
+PAGE = (Path(__file__).parents[2] / "docs" / "encoders.md").read_text()
+ROWS = {row[0]: row[1:] for row in re.findall(r"^\| `([^`]+)` \| (\S+) \| (.+) \|$", PAGE, re.MULTILINE)}
+
+
+def test_the_page_names_50() -> None:
+    assert [*ROWS] == [*fifty.FIFTY] and len(ROWS) == 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fifty.FIFTY)
+def test_read_or_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fifty.write(name, tmp_path / "folder")
+    status = cli.main(["import", str(tmp_path / "folder"), "--out", str(tmp_path / "own/model.pt")])
+    printed = capsys.readouterr()
+    family, words = ROWS[name]
+    if family == "refused":
+        assert status == 2 and words in printed.err and printed.err.count("\n") == 1, printed.err
+        return
+    assert status == 0, printed.err
+    *_, ids, states = printed.out.splitlines()
+    print(f"PARITY {name} | {ids} | {states}")
+    assert f"folder: {family}\n" in printed.out and re.fullmatch(r"ids of \d+ texts equal .*", ids)
+    figure = re.fullmatch(r"states equal those of transformers \S+ to (\S+)", states)
+    assert float(figure[1]) < 2e-6 if figure else words in states
