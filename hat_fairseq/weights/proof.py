@@ -50,8 +50,11 @@ def prove_ids(folder: Path, bpe: Bpe, symbols: Sequence[str], rows: Sequence[int
         has_ends: a text has `<s>` and `</s>`.
     """
     number = dict(zip([*SPECIAL, *symbols, MASK], rows, strict=False))
+    files = [folder / name for name in (TOKENIZER, VOCABULARY) if (folder / name).is_file()]
     with quiet_transformers() as whose:
-        expected, added = peer_tokenizer(folder, has_ends) if whose else files_alone(folder, has_ends)
+        if not (whose or files):
+            return f"ids not compared: transformers is not installed, and there is no {TOKENIZER}"
+        expected, added = peer_tokenizer(folder, has_ends) if whose else files_alone(files[0], has_ends)
         whose = whose or "tokenizers"
         found = sorted(added - {MASK, *SPECIAL, *getattr(bpe, "control", ())})
         texts = [*PROBES, *(text for name in found for text in (f"a {name} b", f"a{name}b"))]
@@ -92,12 +95,9 @@ def peer_tokenizer(folder: Path, has_ends: bool) -> tuple[IdsOf, set[str]]:
     return ids_of, {*tokenizer.get_added_vocab()}
 
 
-def files_alone(folder: Path, has_ends: bool) -> tuple[IdsOf, set[str]]:
+def files_alone(path: Path, has_ends: bool) -> tuple[IdsOf, set[str]]:
     """Does the same with `tokenizers`, from the same files."""
-    files = [folder / name for name in (TOKENIZER, VOCABULARY) if (folder / name).is_file()]
-    if not files:
-        raise ValueError(f"{folder}: without {TOKENIZER}, comparing its ids needs transformers: {ANYWAY}")
-    tokenizer = read_files(files[0])
+    tokenizer = read_files(path)
     tokenizer.no_padding()
 
     def ids_of(text: str, most: int | None) -> list[int]:
@@ -109,15 +109,16 @@ def files_alone(folder: Path, has_ends: bool) -> tuple[IdsOf, set[str]]:
 
 def prove_states(folder: Path, family: str, converted: Converted, rows: Sequence[int | None]) -> str:
     """Compares the states of two padded documents, in fp32; returns a line about it. ValueError if they differ."""
-    ours, theirs = draw(converted.starts[0], rows)
     with quiet_transformers() as whose:
         if not whose or family in WITHOUT_PEER:
             return f"states not compared: {'no class of transformers' if whose else 'transformers is not installed'}"
+        ours, theirs = draw(converted.starts[0], rows)
         try:
             expected = peer_states(folder, family, theirs, ours.ne(PAD))
         except Exception as error:
             return f"states not compared: {whose} cannot read the folder ({one_line(error)})"
-    difference = (own_states(converted, ours, len(rows)) - expected)[ours.ne(PAD)].abs().max() / expected.abs().max()
+    states, expected = (each[ours.ne(PAD)] for each in (own_states(converted, ours, len(rows)), expected))
+    difference = (states - expected).abs().max() / expected.abs().max()
     if not difference <= LARGEST:
         raise ValueError(f"{folder}: states differ from those of {whose} by {difference:.0e}: {ANYWAY}")
     return f"states equal those of {whose} to {f'{difference:.0e}' if difference else 'the last bit'}"

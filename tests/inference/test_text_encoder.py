@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import encoders_of_today
 import numpy as np
 import pytest
 import torch
+import transformers
 from commands import hat, read_lines, refusal, write_lines
 from minilm import MINILM, needs_minilm
 from sentencepiece_model import tydi_lines
@@ -354,3 +356,23 @@ def test_a_text_without_names_is_running_text(e5: Any, tmp_path: Path) -> None:
     assert hat("embed", e5.path, tmp_path / "a.txt", "--out", tmp_path / "out.jsonl", "--device", "cpu") == 0
     texts = [line["text"] for line in read_lines(tmp_path / "out.jsonl")]
     assert texts == ["It rains.", "Zürich is a city!", "Subject: a letter of one name."]
+
+
+@torch.no_grad()
+def test_white_space_is_as_it_is_given(tmp_path: Path) -> None:
+    """Byte-level encoders have tokens for line breaks, tabs and indents."""
+    encoders_of_today.write("ModernBERT-base", tmp_path / "release")
+    assert hat("import", tmp_path / "release", "--package", tmp_path / "package") == 0
+    peer = transformers.AutoModel.from_pretrained(tmp_path / "release").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "release")
+
+    def mean(text: str) -> np.ndarray:
+        return peer(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0).numpy()
+
+    texts = ["def f(x):\n    return  x\n", "a\tb\r\nc", " one\n\n  two", "It rains."]
+    model = hat_fairseq.load(str(tmp_path / "package"), device="cpu")
+    vectors = model.encode_document(texts)
+    assert np.abs(vectors - [mean(text) for text in texts]).max() < 1e-5
+    for record in ({"segments": texts}, {"text": "One  sentence\nhere. And\tanother one."}):
+        (embedded,) = model.embed([record], alone=True, raw=True)
+        assert np.abs(embedded.vectors - [mean(text) for text in embedded.texts]).max() < 1e-5

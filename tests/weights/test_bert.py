@@ -259,6 +259,7 @@ def test_what_cannot_be_held_is_refused(peer: Any, copy: Path, capsys: pytest.Ca
     saved({})
     (copy / "tokenizer.json").unlink()
     refused({}, "has neither tokenizer.json nor vocab.txt, which say whose the rows are")
+    (copy / "tokenizer_config.json").unlink()
     (copy / "vocab.txt").write_text("[PAD]\n[UNK]\na\n")
     refused({}, "vocab.txt lacks one of [CLS], [PAD], [SEP], [UNK] and [MASK]: it is no vocabulary of BERT")
     (copy / "tokenizer.json").write_text('{"normalizer": {"type": "Martian"}}')

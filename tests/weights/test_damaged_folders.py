@@ -10,8 +10,10 @@ import encoders_of_today
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 
 from hat_fairseq import cli
+from hat_fairseq.data.tokenizer_bpe import TokenizerBpe
 from hat_fairseq.weights import proof
 
 
@@ -134,3 +136,35 @@ def test_an_import_without_transformers(
     DAMAGES["no last mark"][0](folder)
     assert cli.main(["import", str(folder), "--out", str(tmp_path / "own/model.pt"), "--overwrite"]) == 2
     assert "adds no [SEP]" in capsys.readouterr().err
+
+
+CASED = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+WORDS = {str(row): {"content": name, "special": False} for row, name in ((1200, "covid19"), (1201, "[E1]"))}
+
+
+def with_markers(folder: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_special_tokens(["[E1]", "[/E1]"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "pieces"),
+    [
+        (with_markers, "x [E1] y", ["x", "[E1]", "y"]),
+        (changed("added_tokens.json", "covid19", value=1200), "x covid19 y", ["x", "covid19", "y"]),
+        (changed("tokenizer_config.json", "added_tokens_decoder", value=WORDS), "[E1]covid19", ["[E1]", "covid19"]),
+        (lambda folder: (folder / "tokenizer_config.json").write_text(json.dumps(CASED)), "The", None),
+    ],
+    ids=["trained markers", "added_tokens.json", "added_tokens_decoder", "do_lower_case"],
+)
+def test_other_files_than_tokenizer_json_count(
+    change: Callable[[Path], object], text: str, pieces: list[str] | None, encoder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(encoder, tmp_path / "folder"))
+    before = TokenizerBpe.load(folder / "tokenizer.json").encode(text)
+    change(folder)
+    assert cli.main(["import", str(folder), "--out", str(tmp_path / "own/model.pt")]) == 0
+    tokens = TokenizerBpe.load(tmp_path / "own/tokenizer.json").encode(text)
+    assert tokens != before
+    assert pieces in (None, tokens)
