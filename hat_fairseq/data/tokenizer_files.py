@@ -71,7 +71,8 @@ def _make_bert(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
     first, last = (_name(settings, which) for which in ("cls", "sep"))
     if None not in (ends := [tokenizer.token_to_id(name) for name in (first, last)]):
         pairs = list(zip((first, last), ends, strict=True))
-        tokenizer.post_processor = processors.TemplateProcessing(f"{first} $A {last}", None, pairs)
+        pair = f"{first} $A {last} $B:1 {last}:1"
+        tokenizer.post_processor = processors.TemplateProcessing(f"{first} $A {last}", pair, pairs)
 
 
 def _further(tokenizer: Tokenizer, path: Path, settings: dict[str, Any], named: dict[str, Any]) -> Iterator[AddedToken]:
