@@ -9,7 +9,7 @@ import pytest
 from hat_fairseq import cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "encoders.md").read_text()
-ROWS = {row[0]: row[1:] for row in re.findall(r"^\| `([^`]+)` \| (\S+) \| (.+) \|$", PAGE, re.MULTILINE)}
+ROWS = {row[0]: row[1:] for row in re.findall(r"^\| `([^`]+/[^`]+)` \| (\S+) \| (.+) \|$", PAGE, re.MULTILINE)}
 
 
 def test_the_page_names_50() -> None:
