@@ -13,7 +13,8 @@ ROWS = {row[0]: row[1:] for row in re.findall(r"^\| `([^`]+/[^`]+)` \| (\S+) \| 
 
 
 def test_the_page_names_50() -> None:
-    assert [*ROWS] == [*fifty.FIFTY] and len(ROWS) == 50
+    assert [*ROWS] == [*fifty.FIFTY]
+    assert len(ROWS) == 50
 
 
 @pytest.mark.slow
@@ -25,12 +26,15 @@ def test_read_or_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr()
     family, words = ROWS[name]
     if family == "refused":
-        assert status == 2 and words in printed.err and printed.err.count("\n") == 1, printed.err
+        assert status == 2
+        assert words in printed.err
+        assert printed.err.count("\n") == 1
         return
     assert status == 0, printed.err
     *_, ids, states = printed.out.splitlines()
     print(f"PARITY {name} | {ids} | {states}")
-    assert f"folder: {family}\n" in printed.out and re.fullmatch(r"ids of \d+ texts equal .*", ids)
+    assert f"folder: {family}\n" in printed.out
+    assert re.fullmatch(r"ids of \d+ texts equal .*", ids)
     if figure := re.fullmatch(r"states equal those of transformers \S+ to (.+)", states):
         assert words.startswith("equal to ")
         assert float(figure[1].replace("the last bit", "0")) < 2e-6
