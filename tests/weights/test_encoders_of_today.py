@@ -126,7 +126,8 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         path = tmp_path_factory.mktemp("encoder")
         peer, tokenizer = encoders_of_today.write(name, path / "folder")
         status, printed = imported(path / "folder", path / "own/model.pt")
-        assert status == 0 and f"folder: {PUBLISHED[name].family}\n" in printed
+        assert status == 0
+        assert f"folder: {PUBLISHED[name].family}\n" in printed
         CASES[name] = Case(name, peer, tokenizer, path / "folder", path / "own/model.pt", printed)
     return CASES[name]
 
@@ -357,7 +358,8 @@ def test_layers_of_ultrabert_that_differ_are_refused(settings: dict[str, Any], m
 def test_a_package_has_the_positions_of_the_weights(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     flags = "--package", str(tmp_path / "package"), "--max-positions", "8"
     assert imported(case.folder, tmp_path / "model.pt", *flags)[0] == 2
-    assert "--max-positions 8: the weights have" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+    assert "--max-positions 8: the weights have" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -369,7 +371,8 @@ def test_names_of_the_class_and_of_published_files(case: Case, tmp_path: Path) -
     shutil.copytree(case.folder, folder)
     encoders_of_today.write_with_names_of_the_class(case.peer, folder)
     names = [{*load_file(each / "model.safetensors")} for each in (case.folder, folder)]
-    assert any("encoder.layer" in name for name in names[0]) and not any("encoder.layer" in name for name in names[1])
+    assert any("encoder.layer" in name for name in names[0])
+    assert not any("encoder.layer" in name for name in names[1])
     assert imported(folder, tmp_path / "own/model.pt")[0] == 0
     state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
     assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
@@ -392,7 +395,8 @@ def test_adapters_of_jina_are_left_out(case: Case, tmp_path: Path) -> None:
             weights[name] = tensor
     save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
     status, printed = imported(folder, tmp_path / "own/model.pt")
-    assert status == 0 and "skipped, adapters for tasks (LoRA): " in printed
+    assert status == 0
+    assert "skipped, adapters for tasks (LoRA): " in printed
     state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
     assert all(torch.equal(tensor, case.state[name]) for name, tensor in state.items())
 
@@ -417,7 +421,8 @@ def test_a_package_is_the_encoder_for_transformers_and_for_hat(case: Case, tmp_p
     assert all(torch.equal(each, states[0]) for each in states[1:])
     line = tydi_lines()[0]
     vectors = hat_fairseq.load(str(folder)).embed([{"segments": [line]}])[0].vectors
-    assert np.isfinite(vectors).all() and vectors.shape[1] == case.peer.config.hidden_size
+    assert np.isfinite(vectors).all()
+    assert vectors.shape[1] == case.peer.config.hidden_size
 
 
 REFUSED = {
@@ -537,7 +542,9 @@ def test_bad_folders_get_one_line_and_nothing_is_written(
     for target in (["--out", str(tmp_path / "own/model.pt")], ["--package", str(tmp_path / "package")]):
         assert cli.main(["import", str(tmp_path / "folder"), *target]) == 2
         error = capsys.readouterr().err
-        assert words in error and error.count("\n") == 1 and str(tmp_path / "folder") in error
+        assert words in error
+        assert error.count("\n") == 1
+        assert str(tmp_path / "folder") in error
         assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
@@ -555,7 +562,8 @@ def test_a_head_for_another_task_is_no_masked_lm_head(purpose: str, tmp_path: Pa
     if "another" in purpose:
         change(tmp_path / "folder", classifier_activation="silu")
     status, printed = imported(tmp_path / "folder", tmp_path / "own/model.pt")
-    assert status == 0 and "no masked-LM head: one will be newly initialised" in printed
+    assert status == 0
+    assert "no masked-LM head: one will be newly initialised" in printed
     assert ("skipped, the masked-LM head, whose activation is another one" in printed) == ("another" in purpose)
     assert ("skipped, the hidden layer of a head for another task: head.dense" in printed) == ("Seq" in purpose)
     state = torch.load(tmp_path / "own/model.pt", weights_only=True)["model"]
@@ -581,7 +589,9 @@ def test_mbart_starts_document_translation(activation: str, scaled: bool, tmp_pa
     peer = encoders_of_today.random_model(transformers.MBartForConditionalGeneration, config)
     peer.save_pretrained(tmp_path / "folder")
     status, printed = imported(tmp_path / "folder", tmp_path / "own/model.pt")
-    assert status == 0 and "folder: mbart\n" in printed and "--bpe tokenizer" in printed
+    assert status == 0
+    assert "folder: mbart\n" in printed
+    assert "--bpe tokenizer" in printed
     case = Case("mBART", peer, tokenizer, tmp_path / "folder", tmp_path / "own/model.pt", printed)
     words = case.starts[0][2:-4]  # without the numbers of positions
     task, positions = Task(tmp_path / "own/dict.txt"), {"max_source_positions": 40, "max_target_positions": 40}
@@ -615,4 +625,5 @@ def test_a_package_of_a_roberta_has_the_tokenizer_of_its_folder(
         assert largest(states, peer(torch.tensor([ids])).last_hidden_state) < LARGEST
     (tmp_path / "folder/tokenizer.json").unlink()
     assert cli.main(["import", str(tmp_path / "folder"), "--package", str(tmp_path / "other")]) == 2
-    assert "--package of a RoBERTa needs" in capsys.readouterr().err and not (tmp_path / "other").exists()
+    assert "--package of a RoBERTa needs" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

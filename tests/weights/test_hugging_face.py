@@ -25,7 +25,8 @@ def test_both_formats_hold_the_same(tmp_path: Path) -> None:
     torch.save(TENSORS, tmp_path / "pytorch_model.bin")
     for _ in range(2):
         weights = read_weights(tmp_path)
-        assert weights.keys() == TENSORS.keys() and all(torch.equal(weights[name], TENSORS[name]) for name in weights)
+        assert weights.keys() == TENSORS.keys()
+        assert all(torch.equal(weights[name], TENSORS[name]) for name in weights)
         save_file(TENSORS, tmp_path / "model.safetensors")  # taken in the second turn, also with garbage beside it
         (tmp_path / "pytorch_model.bin").write_bytes(b"garbage")
 
@@ -105,7 +106,9 @@ def test_a_config_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
         for name in RELEASES:
             assert cli.main(["import", name, str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
             message = capsys.readouterr().err
-            assert f"{folder / 'config.json'}" in message and words in message and message.count("\n") == 1, text[:40]
+            assert f"{folder / 'config.json'}" in message, text[:40]
+            assert words in message, text[:40]
+            assert message.count("\n") == 1, text[:40]
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
@@ -117,7 +120,8 @@ def test_weights_that_are_not_numbers(tmp_path: Path, capsys: pytest.CaptureFixt
     torch.save(weights, folder / "pytorch_model.bin")
     assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
     message = capsys.readouterr().err
-    assert "NaN or infinite values in lm_head.bias" in message and message.count("\n") == 1
+    assert "NaN or infinite values in lm_head.bias" in message
+    assert message.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
@@ -142,7 +146,8 @@ def test_sizes_for_which_no_model_can_be_built(
     (folder / "config.json").write_text(json.dumps(config | change))
     assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
     message = capsys.readouterr().err
-    assert words in message and message.count("\n") == 1, change
+    assert words in message, change
+    assert message.count("\n") == 1, change
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
@@ -157,7 +162,8 @@ def gpt2_files() -> tuple[dict[str, int], list[str]]:
 @pytest.mark.slow
 def test_gpt2_ids_are_those_of_encoder_json() -> None:
     encoder, merges = gpt2_files()
-    assert len(encoder) == 50257 and gpt2_ids(merges) == encoder
+    assert len(encoder) == 50257
+    assert gpt2_ids(merges) == encoder
 
 
 @pytest.mark.slow
@@ -172,7 +178,8 @@ def test_dictionary_gives_fairseq_the_rows_of_the_tokenizer(tmp_path: Path) -> N
     symbols = dictionary_symbols(ids, merges)
     (tmp_path / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
-    assert len(dictionary) == len(rows) - 1 and dictionary.index("madeupword0000") == len(rows) - 2
+    assert len(dictionary) == len(rows) - 1
+    assert dictionary.index("madeupword0000") == len(rows) - 2
     pairs = [tuple(line.split()) for line in merges if line and not line.startswith("#version")]
     bpe = Encoder(encoder, pairs)
     peer_bpe = Tokenizer(models.BPE(vocab=ids, merges=pairs))
