@@ -70,10 +70,11 @@ class SearchOptions:
 
 
 class Hypothesis(NamedTuple):
-    """A finished hypothesis on the CPU: (T,) tokens with </s>, and its score."""
+    """A finished hypothesis on the CPU: (T,) tokens with </s>, its score, and the (T,) log-probabilities of tokens."""
 
     tokens: Tensor
     score: Tensor
+    positional_scores: Tensor
 
 
 class Continuations(NamedTuple):
@@ -229,12 +230,14 @@ class _Beams:
             if len(hypotheses) < beam:
                 parent = candidates.parents[place, rank]
                 tokens = torch.cat([self.tokens[place, parent, 1 : step + 1], candidates.tokens[place, rank, None]])
-                hypotheses.append(self._hypothesis(tokens.cpu(), candidates.scores[place, rank].cpu()))
+                sums = torch.cat([self.scores[place, parent, :step], candidates.scores[place, rank, None]])
+                hypotheses.append(self._hypothesis(tokens.cpu(), sums.cpu()))
         return ends
 
-    def _hypothesis(self, tokens: Tensor, score: Tensor) -> Hypothesis:
-        penalty = self._options.len_penalty
-        return Hypothesis(tokens, score.clone() if penalty is None else score / len(tokens) ** penalty)
+    def _hypothesis(self, tokens: Tensor, sums: Tensor) -> Hypothesis:
+        score, penalty = sums[-1], self._options.len_penalty
+        score = score.clone() if penalty is None else score / len(tokens) ** penalty
+        return Hypothesis(tokens, score, sums.diff(prepend=sums.new_zeros(1)))
 
     def at_limit(self, step: int) -> list[int]:
         """Returns the places (0..D-1) of documents whose hypotheses have as many tokens as they may."""

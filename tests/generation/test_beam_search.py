@@ -101,8 +101,7 @@ def assert_same_hypotheses(ones: list[list[dict[str, Tensor]]], others: list[lis
     for one, other in zip((h for b in ones for h in b), (h for b in others for h in b), strict=True):
         assert torch.equal(one["tokens"], other["tokens"])
         assert_close(one["score"], other["score"])
-        if "positional_scores" in one:  # of fairseq's loop
-            assert_close(one["positional_scores"], other["positional_scores"])
+        assert_close(one["positional_scores"], other["positional_scores"])
 
 
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy", " --decoder-kv-heads 2"], ids=["hat", "plain", "kv"])
