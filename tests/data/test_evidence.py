@@ -107,7 +107,8 @@ BLANK = st.sampled_from(["", " ", "\x07", "\u200b\u200b", "\n", *INVISIBLE])
 
 
 def letters(text: str) -> str:
-    return normalise(text, Counter()).replace(" ", "")
+    """What shows of a part of a text; the x because a lone surrogate is blank alone, and replaced in a text."""
+    return normalise(f"x{text}", Counter()).replace(" ", "")[1:]
 
 
 @pytest.mark.slow
