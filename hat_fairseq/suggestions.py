@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 _CHOICES = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$")  # argparse's words
+_MEANT = {"summarize": "generate", "summarise": "generate", "translate": "generate", "version": "--version"}
 _FLAGS = ("the following arguments are required", "unrecognized arguments")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Returns `; did you mean X?` with the name that is most similar, or nothing."""
-    close = difflib.get_close_matches(name, list(names), n=1)
+    close = [_MEANT[name]] if name in _MEANT else difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -114,6 +114,8 @@ def test_the_help_of_a_recipe_needs_no_name(words: str, capsys: pytest.CaptureFi
 
 MISSPELT = [
     ("trian data", "did you mean train?"),
+    ("summarise a.txt", "did you mean generate?"),
+    ("version", "did you mean --version?"),
     ("score rogue", "did you mean rouge?"),
     ("score rouge a --references b --liek=x", "did you mean --like instead of --liek?"),
     ("preprocess ami --kind clasification --out x", "did you mean classification?"),

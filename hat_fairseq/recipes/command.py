@@ -47,6 +47,7 @@ OF_RUN = {
     "cpu": "train",
     "json": "predict",
 }
+READER = 5  # of the words of a command that preprocesses
 TUTORIAL = "tutorial"  # what `copy` calls the data of the tutorials, and where it writes them
 
 
@@ -134,6 +135,8 @@ def run_all(name: str, extra: Sequence[str]) -> int:
     if (root := values_of(flags).get("root")) is not None:  # before a step has written anything
         check_root(Path(root))
         check_source(steps["preprocess"][0], Path(root))
+    elif needs_root(files.find(name), steps["preprocess"][0]):
+        raise ValueError(f"`hat recipe run {name}` needs --root DIR, the folder of the release or of your documents")
     log = Path("results", files.find(name).stem, "run.log")
     print(f"the commands, and all that they print: {log}", file=say, flush=True)
     for step, commands in steps.items():
@@ -156,6 +159,12 @@ def first_table(log: Path) -> str:
     """Returns the first table that the last command in a log has printed: a row for each thing that is compared."""
     output = log.read_text(encoding="utf-8", errors="replace").rpartition("\n$ ")[2].partition("\n")[2]
     return output.partition("\n\n")[0]
+
+
+def needs_root(path: Path, command: Sequence[str]) -> bool:
+    """Tells whether a recipe says that it needs --root, and neither its data nor the folder of its reader are there."""
+    says = any(line.startswith("needs: --root") for line in files.head(path))
+    return says and not (is_done("preprocess", command) or Path(command[READER]).exists())
 
 
 def check_root(folder: Path) -> None:

@@ -89,6 +89,16 @@ def test_refusals(name: str, flags: list[str], message: str) -> None:
         recipes.steps_of(name, flags)
 
 
+@pytest.mark.parametrize("name", ["labels", "pubmed"])
+def test_a_recipe_that_needs_a_folder_asks_for_it_before_any_step(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hat("recipe", "run", name) == 2
+    assert f"`hat recipe run {name}` needs --root DIR" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_folder_without_files_is_refused_before_any_step(
     exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
