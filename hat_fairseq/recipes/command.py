@@ -137,6 +137,7 @@ def run_all(name: str, extra: Sequence[str]) -> int:
         check_source(steps["preprocess"][0], Path(root))
     elif needs_root(files.find(name), steps["preprocess"][0]):
         raise ValueError(f"`hat recipe run {name}` needs --root DIR, the folder of the release or of your documents")
+    scored = next((steps[step][1] for step in SCORED if len(steps.get(step, ())) > 1), None)
     log = Path("results", files.find(name).stem, "run.log")
     print(f"the commands, and all that they print: {log}", file=say, flush=True)
     for step, commands in steps.items():
@@ -150,7 +151,9 @@ def run_all(name: str, extra: Sequence[str]) -> int:
                 return status
             if scores and not quiet:
                 print("", first_table(log), "", sep="\n", flush=True)
-    if scored := next((steps[step][1] for step in SCORED if len(steps.get(step, ())) > 1), None):
+        if step == "preprocess" and scored and "classification" in scored:
+            check_labels(steps[step][0])
+    if scored:
         show_labels(scored, quiet)
     return 0
 
@@ -195,6 +198,19 @@ def check_source(command: Sequence[str], root: Path) -> None:
             f"{out} was made from other files, or columns, than those of --root {root}: remove it, with its "
             "checkpoints and the results of this recipe, or run in another folder"
         )
+
+
+def check_labels(command: Sequence[str]) -> None:
+    """Raises ValueError for data with which a training of labels, or its score, would be of no use."""
+    from ..data.files import read_json  # not above: `hat recipe list` is quick
+    from ..data.manifest import FILE_NAME
+
+    out = Path(command[command.index("--out") + 1])
+    labels = {split: figures["labels"] for split, figures in read_json(out / FILE_NAME)["splits"].items()}
+    if without := [split for split, counts in labels.items() if not counts]:
+        raise ValueError(f"{out}: {without[0]} has no labels, so the model cannot be scored: give it labels")
+    if len(labels["train"]) == 1:
+        raise ValueError(f"{out}: every document of train has the label {[*labels['train']][0]!r}: nothing to learn")
 
 
 def show_labels(score: Sequence[str], as_json: bool) -> None:

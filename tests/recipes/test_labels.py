@@ -4,6 +4,7 @@ import json
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import hat, write_lines
@@ -97,6 +98,21 @@ def test_a_recipe_that_needs_a_folder_asks_for_it_before_any_step(
     assert hat("recipe", "run", name) == 2
     assert f"`hat recipe run {name}` needs --root DIR" in capsys.readouterr().err
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("labels_of", "message"),
+    [
+        ({"train": {"a": 2}, "valid": {"a": 1}, "test": {"a": 1}}, "every document of train has the label 'a'"),
+        ({"train": {"a": 2, "b": 1}, "valid": {"a": 1}, "test": {}}, "test has no labels, so the model cannot be"),
+        ({"train": {"a": 2, "b": 1}, "valid": {"a": 1}, "test": {"b": 1}}, ""),
+    ],
+)
+def test_labels_are_checked_before_the_training(labels_of: dict[str, Any], message: str, tmp_path: Path) -> None:
+    splits = {split: {"labels": labels} for split, labels in labels_of.items()}
+    (tmp_path / "manifest.json").write_text(json.dumps({"splits": splits}))
+    with pytest.raises(ValueError, match=message) if message else nullcontext():
+        recipes.check_labels(["hat", "preprocess", "mine", "--out", str(tmp_path)])
 
 
 @pytest.mark.parametrize("exists", [False, True])
