@@ -21,6 +21,7 @@ from .data.files import check_lfs, json_text, read_json
 from .data.pipeline import FILE_NAME, TextPipeline
 from .fairseq_commands import require_fairseq
 from .model_folder import CARD, ModelFolder, is_model_folder
+from .printed import aligned
 from .weights.read_card import Card
 from .weights.vector_settings import VectorSettings
 
@@ -238,8 +239,7 @@ def files_of(folder: Path) -> dict[str, int]:
 
 def lines_of(facts: Facts) -> list[str]:
     """Returns a line for each fact."""
-    width = max(map(len, facts))
-    return [f"{name:{width}}  {written(value)}" for name, value in facts.items()]
+    return aligned([[name, written(value)] for name, value in facts.items()])
 
 
 def written(value: Any) -> str:

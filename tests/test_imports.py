@@ -85,7 +85,7 @@ MAY_IMPORT = {
     "demo": {"data", "fairseq_commands", "printed", "recipes", "suggestions", "weights"},
     "fairseq_commands": {"fairseq_fixes", "register", "suggestions"},  # and fairseq_cli, by name
     "user_dir": set(),
-    "info": {"data", "model_folder", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
+    "info": {"data", "model_folder", "printed", "weights", "fairseq_fixes", "fairseq_commands", "models", "register"},
     "demo_model": {"hf"},  # for transformers, in each folder of hat export
     "meeting_model": {"hf"},
     "threads": set(),

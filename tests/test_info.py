@@ -87,3 +87,13 @@ def test_what_is_none_of_these(name: str, message: str, tmp_path: Path, monkeypa
     assert message in error
     assert error.count("\n") == 1
     assert "HAT_TRACEBACK" not in error
+
+
+def test_what_a_folder_says_reaches_the_terminal_without_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "be\x1b[31m\u202ert"}))
+    assert hat("info", str(tmp_path)) == 0
+    refused = capsys.readouterr().out.splitlines()[-1]
+    assert refused.isprintable()
+    assert "be\\x1b[31m\\u202ert" in refused
